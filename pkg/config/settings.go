@@ -1,0 +1,84 @@
+// Package config turns command-line flags, the environment, systemd's credentials and one file into
+// checked [Settings]. A table of keys drives it (see [Keys]); everything that is wrong is reported at
+// once, each fault with the place it stands in, and never with the value of a secret.
+//
+// Precedence, the first that has a value wins: flags, the environment, $CREDENTIALS_DIRECTORY (what the
+// unit handed to this very process), the file. An empty value is the same as none, wherever it stands.
+package config
+
+import "time"
+
+// DefaultFile is read when neither a flag nor CERTHOOK_CONFIG names a file; it need not exist.
+const DefaultFile = "/etc/certhook/certhook.env"
+
+// Options says where settings come from and how strict to be.
+type Options struct {
+	Flags   map[string]string // key to value, such as "CHALLENGE_TTL": "90"; beats everything else
+	Environ []string          // as os.Environ returns it; the process's own environment is never read
+	File    string            // "" means $CERTHOOK_CONFIG, or else DefaultFile if that exists
+
+	// NeedProvider makes it an error that no DNS provider is configured.
+	NeedProvider bool
+	// Strict makes an unknown key an error instead of a warning (--check-config).
+	Strict bool
+}
+
+// Settings is what certhook is told, checked and with defaults filled in. Domain names are in the
+// canonical form of pkg/dnsname, paths are absolute.
+type Settings struct {
+	Aliases      []string          // alias zones, the default one first; none means no delegation
+	Pins         map[string]string // served domain to the record that holds its challenge, inside an alias zone
+	AliasFor     map[string]string // served domain, and what is below it, to one of Aliases
+	HashedLabels bool              // hashed instead of nested record names
+	ChallengeTTL time.Duration     // whole seconds
+
+	DNSProvider       string // "cloudflare", "rfc2136", or "" where no credentials are set
+	CloudflareToken   Secret
+	CloudflareZoneIDs map[string]string // zone name to id; the key "" holds an id given without a name
+	CloudflareAPIURL  string            // without a trailing slash; "" means Cloudflare's own
+
+	RFC2136Server        string // host:port
+	RFC2136TSIGName      string // "" means that updates are not signed
+	RFC2136TSIGSecret    Secret // base64
+	RFC2136TSIGAlgorithm string // "hmac-sha256" and the like
+	RFC2136Zone          string // "" means that the zone is found
+
+	Resolvers          []string // as pkg/resolver.ParseEndpoint takes them; none means the default ones
+	Propagation        string   // PropagationAuthoritative, PropagationResolvers or PropagationNone
+	PropagationTimeout time.Duration
+	PropagationWait    time.Duration // waited besides
+	PropagationSettle  time.Duration
+	ProviderTimeout    time.Duration // all API calls of one hook call together
+
+	ACMEServer       string // directory URL
+	IssuerDomain     string // "" means: as ACMEServer says
+	CertbotConfigDir string
+	AbortOnFailure   bool
+	AllowMissingCAA  bool
+
+	StateDir string
+	LogFile  string
+
+	File     string   // the file that was read; "" where there is none
+	Warnings []string // what is odd but stops nothing, each one line with its place
+}
+
+// Values of [Settings.Propagation].
+const (
+	PropagationAuthoritative = "authoritative"
+	PropagationResolvers     = "resolvers"
+	PropagationNone          = "none"
+)
+
+// Names of DNS providers, as DNS_PROVIDER takes them.
+const (
+	Cloudflare = "cloudflare"
+	RFC2136    = "rfc2136"
+)
+
+// Load reads and checks the settings. The error joins one [*fault.Error] of kind Usage for each thing
+// that is wrong. The Settings are never nil: beside an error they hold what could be read, good enough
+// to know where the log is.
+func Load(Options) (*Settings, error) {
+	return &Settings{}, nil
+}
