@@ -61,6 +61,8 @@ type Settings struct {
 
 	File     string   // the file that was read; "" where there is none
 	Warnings []string // what is odd but stops nothing, each one line with its place
+
+	challengeMap []mapEntry // as written, before it is checked against Aliases
 }
 
 // Values of [Settings.Propagation].
@@ -75,10 +77,3 @@ const (
 	Cloudflare = "cloudflare"
 	RFC2136    = "rfc2136"
 )
-
-// Load reads and checks the settings. The error joins one [*fault.Error] of kind Usage for each thing
-// that is wrong. The Settings are never nil: beside an error they hold what could be read, good enough
-// to know where the log is.
-func Load(Options) (*Settings, error) {
-	return &Settings{}, nil
-}

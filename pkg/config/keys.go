@@ -1,0 +1,153 @@
+package config
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/certhook/certhook/pkg/dnsname"
+)
+
+// Key describes one setting. Every secret one can also be given as NAME_FILE, the path of a file.
+type Key struct {
+	Name    string
+	Default string // as a file would say it; "" means none
+	Help    string // one sentence without a full stop
+	Secret  bool
+
+	set func(s *Settings, v string) error // nil for a key that only other programs of the project read
+	// sameAs names the key that this one is another name of.
+	sameAs string
+}
+
+// Keys lists every key that any program of the project reads, in the order of the manual.
+func Keys() []Key { return append([]Key(nil), keys...) }
+
+// keys drives everything: what is known, what is secret, how it is read and what it is when unset.
+var keys = []Key{
+	{Name: "ACME_CHALLENGE_ALIAS", Help: "alias zones that challenges are delegated to, the first is the default; unset, they are written to the domain's own zone",
+		set: func(s *Settings, v string) error { return into(&s.Aliases)(aliasZones(v)) }},
+	{Name: "ACME_CHALLENGE_MAP", Help: "domain=record pins the record of a domain, domain=zone. (with a trailing dot) picks the alias zone of a domain and what is below it",
+		set: func(s *Settings, v string) error { return into(&s.challengeMap)(challengeMap(v)) }},
+	{Name: "ACME_CHALLENGE_LABEL", Default: "nested", Help: "nested: _acme-challenge.<domain>.<alias>; hashed: a short label without underscores",
+		set: func(s *Settings, v string) error {
+			label, err := oneOf(v, "nested", "hashed")
+			s.HashedLabels = label == "hashed"
+			return err
+		}},
+	{Name: "CHALLENGE_TTL", Default: "60", Help: "TTL of a challenge record, 1 s to one day, at Cloudflare no less than 60 s",
+		set: func(s *Settings, v string) error {
+			ttl, err := within(v, time.Second, 24*time.Hour)
+			if err == nil && ttl%time.Second != 0 {
+				err = fmt.Errorf("%q is not a whole number of seconds", v)
+			}
+			return into(&s.ChallengeTTL)(ttl, err)
+		}},
+
+	{Name: "DNS_PROVIDER", Help: "cloudflare or rfc2136; needed only where credentials for both are set",
+		set: func(s *Settings, v string) error { return into(&s.DNSProvider)(oneOf(v, Cloudflare, RFC2136)) }},
+	{Name: "CLOUDFLARE_API_TOKEN", Secret: true, Help: "API token with DNS:Edit and Zone:Read for the alias zone alone",
+		set: func(s *Settings, v string) error { return into(&s.CloudflareToken)(token(v)) }},
+	{Name: "CLOUDFLARE_ZONE_ID", Help: "id of the zone, or zone=id for several; spares the look-up, so that a token with DNS:Edit alone suffices",
+		set: func(s *Settings, v string) error { return into(&s.CloudflareZoneIDs)(zoneIDs(v)) }},
+	{Name: "CLOUDFLARE_API_URL", Help: "base URL of the API, for a proxy; unset, Cloudflare's own",
+		set: func(s *Settings, v string) error { return into(&s.CloudflareAPIURL)(baseURL(v)) }},
+	{Name: "RFC2136_SERVER", Help: "primary server that takes dynamic updates, host or host:port",
+		set: func(s *Settings, v string) error { return into(&s.RFC2136Server)(hostPort(v, "53")) }},
+	{Name: "RFC2136_TSIG_NAME", Help: "name of the key that signs updates",
+		set: func(s *Settings, v string) error { return into(&s.RFC2136TSIGName)(dnsname.Parse(v)) }},
+	{Name: "RFC2136_TSIG_SECRET", Secret: true, Help: "the key itself, in base64",
+		set: func(s *Settings, v string) error { return into(&s.RFC2136TSIGSecret)(base64Secret(v)) }},
+	{Name: "RFC2136_TSIG_ALGORITHM", Default: "hmac-sha256", Help: "hmac-sha1, hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512",
+		set: func(s *Settings, v string) error {
+			return into(&s.RFC2136TSIGAlgorithm)(oneOf(v, "hmac-sha1", "hmac-sha224", "hmac-sha256", "hmac-sha384", "hmac-sha512"))
+		}},
+	{Name: "RFC2136_ZONE", Help: "zone to update; unset, it is found",
+		set: func(s *Settings, v string) error { return into(&s.RFC2136Zone)(dnsname.Parse(v)) }},
+	{Name: "PROVIDER_TIMEOUT", Default: "60s", Help: "limit for all API calls of one hook call together",
+		set: func(s *Settings, v string) error {
+			return into(&s.ProviderTimeout)(within(v, time.Millisecond, 24*time.Hour))
+		}},
+
+	{Name: "DNS_RESOLVERS", Help: "recursive resolvers: an IP address, https://host/dns-query, https://host@ip/path, https://dns.google/resolve, tls://host, udp://ip:port or tcp://ip:port; unset, Google's and Cloudflare's",
+		set: func(s *Settings, v string) error { return into(&s.Resolvers)(list(v), nil) }},
+	{Name: "DOH_RESOLVERS", sameAs: "DNS_RESOLVERS", Help: "another name of DNS_RESOLVERS"},
+	{Name: "PROPAGATION", Default: PropagationAuthoritative, Help: "whom to ask whether a challenge is visible: authoritative, resolvers or none",
+		set: func(s *Settings, v string) error {
+			return into(&s.Propagation)(oneOf(v, PropagationAuthoritative, PropagationResolvers, PropagationNone))
+		}},
+	{Name: "PROPAGATION_TIMEOUT", Default: "120s", Help: "how long to wait until it is",
+		set: func(s *Settings, v string) error {
+			return into(&s.PropagationTimeout)(within(v, time.Millisecond, 24*time.Hour))
+		}},
+	{Name: "PROPAGATION_WAIT", Default: "0", Help: "how long to wait besides",
+		set: func(s *Settings, v string) error { return into(&s.PropagationWait)(within(v, 0, 24*time.Hour)) }},
+	{Name: "PROPAGATION_SETTLE", Default: "60s", Help: "how long a CA may go on seeing the older values of a name",
+		set: func(s *Settings, v string) error { return into(&s.PropagationSettle)(within(v, 0, 24*time.Hour)) }},
+
+	{Name: "ACME_SERVER", Default: "https://acme-v02.api.letsencrypt.org/directory", Help: "directory URL of the CA",
+		set: func(s *Settings, v string) error { return into(&s.ACMEServer)(webURL(v)) }},
+	{Name: "ISSUER_DOMAIN_NAME", Help: "the CA's name in CAA records; unset, as the directory says",
+		set: func(s *Settings, v string) error { return into(&s.IssuerDomain)(dnsname.ParseHost(v)) }},
+	{Name: "ALLOW_MISSING_CAA", Default: "false", Help: "accept that no CAA record locks the domain to this account",
+		set: func(s *Settings, v string) error { return into(&s.AllowMissingCAA)(boolean(v)) }},
+	{Name: "CERTBOT_CONFIG_DIR", Default: "/etc/letsencrypt", Help: "certbot's --config-dir",
+		set: func(s *Settings, v string) error { return into(&s.CertbotConfigDir)(absolute(v)) }},
+	{Name: "CERTBOT_ABORT_ON_FAILURE", Default: "false", Help: "keep certbot from asking the CA when a hook failed",
+		set: func(s *Settings, v string) error { return into(&s.AbortOnFailure)(boolean(v)) }},
+
+	{Name: "CERTHOOK_CONFIG", Default: DefaultFile, Help: "the file with these settings; read from the environment only"},
+	{Name: "CERTHOOK_STATE_DIR", Default: "/var/lib/certhook", Help: "directory of the journal",
+		set: func(s *Settings, v string) error { return into(&s.StateDir)(absolute(v)) }},
+	{Name: "CERTHOOK_LOG", Default: "/var/log/certhook/certhook.log", Help: "log file",
+		set: func(s *Settings, v string) error { return into(&s.LogFile)(absolute(v)) }},
+
+	{Name: "DNS_SETUP_MODE", Default: "once", Help: "what dnsguide verify does: once, wait, print or webhook"},
+	{Name: "DNS_SETUP_TIMEOUT", Default: "1800", Help: "how long it waits"},
+	{Name: "DNS_SETUP_INTERVAL", Default: "15", Help: "how long between two checks"},
+	{Name: "DNS_WEBHOOK_URL", Help: "where it sends the records that are to be created"},
+	{Name: "DNS_WEBHOOK_TOKEN", Secret: true, Help: "key that signs what it sends"},
+	{Name: "DNS_WEBHOOK_TIMEOUT", Default: "15", Help: "limit for one request"},
+
+	{Name: "HAPROXY_CERT_DIR", Default: "/etc/haproxy/certs", Help: "where HAProxy's PEM files are"},
+	{Name: "HAPROXY_CONFIG", Default: "/etc/haproxy/haproxy.cfg", Help: "HAProxy's configuration"},
+	{Name: "HAPROXY_STATS_SOCKET", Help: "stats socket; unset, as HAProxy's configuration says"},
+	{Name: "HAPROXY_MASTER_SOCKET", Help: "master socket; unset, as the running process says"},
+	{Name: "HAPROXY_PIDFILE", Help: "pidfile of the master process"},
+	{Name: "HAPROXY_RELOAD_COMMAND", Help: "command that reloads HAProxy"},
+	{Name: "HAPROXY_VERIFY", Help: "host:port list to probe; unset, the TLS binds of HAProxy's configuration"},
+	{Name: "HAPROXY_GROUP", Help: "group that may read the PEM files"},
+	{Name: "HAPROXY_MAX_PAYLOAD", Default: "15360", Help: "octets beyond which HAProxy is reloaded instead"},
+
+	{Name: "PERSIST_DRAFT", Default: "01", Help: "draft of dns-persist-01 that records are written for"},
+	{Name: "PERSIST_UNTIL", Help: "when a record stops being valid"},
+	{Name: "PERSIST_ACCOUNT", Help: "account that persist-issue uses"},
+	{Name: "PERSIST_BUDGET", Default: "300s", Help: "how long one order may take"},
+	{Name: "ACME_PROFILE", Help: "certificate profile to ask the CA for"},
+	{Name: "ACME_EAB_KID", Help: "key id of an external account binding"},
+	{Name: "ACME_EAB_HMAC", Secret: true, Help: "key of an external account binding"},
+
+	{Name: "DOMAIN", Help: "domain that the container serves"},
+	{Name: "DOMAINS", Help: "domains that the container serves"},
+	{Name: "ROUTING_MAP", Help: "domain to backend"},
+	{Name: "TARGET_ENDPOINT", Help: "backend of a single domain"},
+	{Name: "GATEWAY_DOMAIN", Help: "gateway that the domains point at"},
+	{Name: "TXT_PREFIX", Help: "first label of the routing TXT"},
+	{Name: "ACME_EMAIL", Help: "contact address of the ACME account"},
+	{Name: "ACME_STAGING", Help: "use the CA's staging server"},
+	{Name: "CHALLENGE_TYPE", Help: "dns-01, dns-persist-01 or tls-alpn-01"},
+	{Name: "RENEW_INTERVAL", Help: "how often the container renews"},
+	{Name: "ON_FAILURE", Help: "what the container does when it cannot get a certificate"},
+	{Name: "DSTACK_APP_ID", Help: "app id for the webhook"},
+	{Name: "DSTACK_INSTANCE_ID", Help: "instance id for the webhook"},
+}
+
+// into returns a function that stores a parsed value, so that a parser's two results can be passed on.
+// Nothing is stored beside an error.
+func into[T any](field *T) func(T, error) error {
+	return func(v T, err error) error {
+		if err == nil {
+			*field = v
+		}
+		return err
+	}
+}
