@@ -1,0 +1,102 @@
+// Package cli is what every certhook program shares towards its caller: streams, exit codes, messages
+// with hints, the log and the version. With cmd it is the only place that knows urfave/cli.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/certhook/certhook/pkg/fault"
+)
+
+// version is set by the build (-ldflags -X); a plain "go install" leaves what the module knows.
+var version string
+
+// Version is the version of this build.
+func Version() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+// Program is what a main function runs: its surroundings are handed in, so that a test can hand in
+// others.
+type Program func(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int
+
+// Main runs p in the process's own surroundings, with a context that SIGINT, SIGTERM and SIGHUP end, and
+// returns its exit code.
+func Main(p Program) int {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		<-signals
+		cancel(ErrInterrupted)
+		signal.Reset() // a second signal ends the process at once
+	}()
+	return p(ctx, os.Args, os.Environ(), os.Stdin, os.Stdout, os.Stderr)
+}
+
+// NewApp returns an application of that name with the flags that every program has and without the
+// library's own ways to exit and to print.
+func NewApp(name, usage string) *cli.App {
+	app := cli.NewApp()
+	app.Name = name
+	app.HelpName = name
+	app.Usage = usage
+	app.Version = Version()
+	app.HideHelpCommand = true
+	app.Flags = []cli.Flag{
+		&cli.StringFlag{Name: "config", Usage: "read settings from `FILE` (default: /etc/certhook/certhook.env)"},
+		&cli.BoolFlag{Name: "check-config", Usage: "check the settings, say what is wrong with them, do nothing else"},
+		&cli.BoolFlag{Name: "v", Usage: "tell on stderr what is done"},
+	}
+	return app
+}
+
+// The library's own version flag would take -v.
+func init() {
+	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version"}
+	cli.VersionPrinter = func(c *cli.Context) { fmt.Fprintf(c.App.Writer, "%s %s\n", c.App.Name, c.App.Version) }
+	cli.HelpFlag = &cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"}
+}
+
+// Run runs app with args, reports an error on stderr and returns the exit code.
+func Run(ctx context.Context, app *cli.App, args []string, stdout, stderr io.Writer) int {
+	app.Writer, app.ErrWriter = stdout, stderr
+	app.ExitErrHandler = func(*cli.Context, error) {}
+	app.OnUsageError = usageError
+	for _, c := range app.Commands {
+		c.OnUsageError = usageError
+		c.HideHelpCommand = true
+	}
+	err := app.RunContext(ctx, args)
+	Report(stderr, app.Name, err)
+	return ExitCode(ctx, err)
+}
+
+func usageError(c *cli.Context, err error, _ bool) error {
+	name := strings.TrimSpace(c.App.Name)
+	return fault.Errorf(fault.Usage, "%w", err).WithHint("see: %s --help", name)
+}
+
+// NoArguments refuses positional arguments.
+func NoArguments(c *cli.Context) error {
+	if c.Args().Present() {
+		return fault.Errorf(fault.Usage, "unexpected argument %q", c.Args().First()).WithHint("see: %s --help", c.App.Name)
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/certhook/certhook/pkg/fault"
+)
+
+// Exit codes of every certhook program. 2 is left to Go's panics.
+const (
+	ExitDone        = 0
+	ExitFailure     = 1
+	ExitVerdict     = 3
+	ExitUnknown     = 4
+	ExitUsage       = 10
+	ExitProvider    = 11
+	ExitPropagation = 12
+	ExitInterrupted = 130
+)
+
+// exits is the one table of exit codes, for help and man pages.
+var exits = []struct {
+	code    int
+	meaning string
+}{
+	{ExitDone, "done"},
+	{ExitFailure, "failure"},
+	{ExitVerdict, "the verdict is no: a record is missing or wrong"},
+	{ExitUnknown, "cannot tell: nobody answered"},
+	{ExitUsage, "usage, configuration or permission"},
+	{ExitProvider, "the DNS provider refused or failed"},
+	{ExitPropagation, "not propagated in time"},
+	{ExitInterrupted, "interrupted"},
+}
+
+var kinds = map[fault.Kind]int{
+	fault.Other:       ExitFailure,
+	fault.Verdict:     ExitVerdict,
+	fault.Unknown:     ExitUnknown,
+	fault.Usage:       ExitUsage,
+	fault.Provider:    ExitProvider,
+	fault.Propagation: ExitPropagation,
+}
+
+// ErrInterrupted is the cause with which Main's context ends on SIGINT or SIGTERM.
+var ErrInterrupted = errors.New("interrupted")
+
+// ExitCode is the exit code that err stands for. Of several joined errors the first decides.
+func ExitCode(ctx context.Context, err error) int {
+	switch {
+	case err == nil:
+		return ExitDone
+	case context.Cause(ctx) == ErrInterrupted:
+		return ExitInterrupted
+	}
+	return kinds[fault.KindOf(err)]
+}
+
+// ExitStatus describes the given exit codes, one a line, for a help text.
+func ExitStatus(codes ...int) string {
+	var b strings.Builder
+	for _, e := range exits {
+		for _, code := range codes {
+			if e.code == code {
+				fmt.Fprintf(&b, "  %3d  %s\n", e.code, e.meaning)
+			}
+		}
+	}
+	return b.String()
+}
+
+// Report prints err for people: each of several joined errors on lines of its own, prefixed with the
+// program's name and followed by its hint.
+func Report(w io.Writer, program string, err error) {
+	for _, err := range split(err) {
+		text := strings.ReplaceAll(err.Error(), "\n", "\n"+program+":   ")
+		fmt.Fprintf(w, "%s: %s\n", program, text)
+		if hint := fault.HintOf(err); hint != "" {
+			fmt.Fprintf(w, "%s: hint: %s\n", program, hint)
+		}
+	}
+}
+
+func split(err error) []error {
+	if err == nil {
+		return nil
+	}
+	// Only what errors.Join made is taken apart; a %w with text around it stays one message.
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, e := range joined.Unwrap() {
+			all = append(all, split(e)...)
+		}
+		return all
+	}
+	return []error{err}
+}
