@@ -85,11 +85,14 @@ func checkBytes(data []byte) (string, []syntaxError) {
 func parseLine(line string) (key, value, reason string) {
 	const blanks = " \t"
 	switch {
-	case strings.Trim(line, blanks) == "":
-		return "", "", ""
 	case len(line) > maxLine:
 		return "", "", fmt.Sprintf("the line is longer than %d octets", maxLine)
+	case strings.Trim(line, blanks) == "":
+		return "", "", ""
 	case line[0] == '#':
+		if strings.Contains(line, "\x00") {
+			return "", "", "the comment has a NUL, at which systemd stops to read; remove it"
+		}
 		if strings.HasSuffix(line, `\`) {
 			return "", "", "the comment ends in a backslash, by which systemd takes the next line for a comment too; remove the backslash"
 		}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/certhook/certhook/pkg/dnsname"
+	"github.com/certhook/certhook/pkg/fault"
+	"github.com/certhook/certhook/pkg/resolver"
 )
 
 // Key describes one setting. Every secret one can also be given as NAME_FILE, the path of a file.
@@ -69,7 +71,7 @@ var keys = []Key{
 		}},
 
 	{Name: "DNS_RESOLVERS", Help: "recursive resolvers: an IP address, https://host/dns-query, https://host@ip/path, https://dns.google/resolve, tls://host, udp://ip:port or tcp://ip:port; unset, Google's and Cloudflare's",
-		set: func(s *Settings, v string) error { return into(&s.Resolvers)(list(v), nil) }},
+		set: func(s *Settings, v string) error { return into(&s.Resolvers)(resolvers(v)) }},
 	{Name: "DOH_RESOLVERS", sameAs: "DNS_RESOLVERS", Help: "another name of DNS_RESOLVERS"},
 	{Name: "PROPAGATION", Default: PropagationAuthoritative, Help: "whom to ask whether a challenge is visible: authoritative, resolvers or none",
 		set: func(s *Settings, v string) error {
@@ -150,4 +152,15 @@ func into[T any](field *T) func(T, error) error {
 		}
 		return err
 	}
+}
+
+// resolvers checks each item as the one who will use it reads it.
+func resolvers(v string) ([]string, error) {
+	items := list(v)
+	for _, item := range items {
+		if _, err := resolver.ParseEndpoint(item); err != nil {
+			return nil, fmt.Errorf("%v; %s", err, fault.HintOf(err))
+		}
+	}
+	return items, nil
 }

@@ -185,22 +185,33 @@ func (l *loader) assign(key Key) {
 			continue
 		}
 		l.places[key.Name] = e.place
-		if name == key.Name+fileSuffix {
-			var ok bool
-			if e, ok = l.readNamed(key, name, e); !ok {
-				return
-			}
-			name = key.Name
-		}
-		if hasControl(e.value) {
-			l.fail(e.place, name, "the value has a control character; remove it")
-			return
-		}
-		if err := key.set(l.s, e.value); err != nil {
-			l.fail(e.place, name, "%w%s", err, commentNote(e))
+		if err := l.set(key, name, e); err != nil {
+			l.fail(e.place, name, "%w", err)
 		}
 		return
 	}
+}
+
+// set sets a key from an entry that goes by name.
+func (l *loader) set(key Key, name string, e entry) error {
+	value := e.value
+	if name == key.Name+fileSuffix {
+		var err error
+		if value, err = l.readNamed(name, e); err != nil {
+			return err
+		}
+	}
+	err := errors.New("the value has a control character; remove it")
+	if !hasControl(value) {
+		err = key.set(l.s, value)
+	}
+	switch {
+	case err != nil && value != e.value:
+		return fmt.Errorf("in %q: %w", e.value, err)
+	case err != nil && strings.Contains(value, " #"):
+		return fmt.Errorf(`%w ("#" begins a comment only at the start of a line)`, err)
+	}
+	return err
 }
 
 // fileSuffix makes the key that names a file with the value of a secret one.
@@ -250,26 +261,16 @@ func (l *loader) pick(key Key, lv level) (name string, e entry) {
 }
 
 // readNamed reads the file that a NAME_FILE entry names.
-func (l *loader) readNamed(key Key, name string, e entry) (entry, bool) {
+func (l *loader) readNamed(name string, e entry) (string, error) {
 	if !filepath.IsAbs(e.value) && e.place != commandLine {
-		l.fail(e.place, name, "the path of the file is not absolute")
-		return entry{}, false
+		return "", errors.New("the path of the file is not absolute")
 	}
 	value, err := readSecret(e.value)
 	if err != nil {
-		l.fail(e.place, name, "%w", err)
-		return entry{}, false
+		return "", err
 	}
 	if info, err := os.Stat(e.value); err == nil && info.Mode().Perm()&0o077 != 0 {
 		l.warn(e.place, name, "%s can be read or changed by others than its owner (mode %04o); chmod 600 it", e.value, info.Mode().Perm())
 	}
-	return entry{value, e.place + ": " + e.value}, true
-}
-
-// commentNote helps where somebody put a comment behind a value.
-func commentNote(e entry) string {
-	if _, _, found := strings.Cut(e.value, " #"); found {
-		return ` ("#" begins a comment only at the start of a line)`
-	}
-	return ""
+	return value, nil
 }
