@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -97,10 +98,15 @@ func (l *Lab) Certbot(args ...string) Result {
 // IssueArgs are certbot's arguments to get one certificate for names through the hooks. A lineage has the
 // name of its first domain.
 func IssueArgs(names ...string) []string {
+	return IssueArgsWith(Hook("auth-hook"), Hook("cleanup-hook"), names...)
+}
+
+// IssueArgsWith is [IssueArgs] with other commands for the hooks.
+func IssueArgsWith(auth, cleanup string, names ...string) []string {
 	args := []string{
 		"certonly", "--non-interactive", "--agree-tos", "--register-unsafely-without-email",
 		"--manual", "--preferred-challenges", "dns",
-		"--manual-auth-hook", Hook("auth-hook"), "--manual-cleanup-hook", Hook("cleanup-hook"),
+		"--manual-auth-hook", auth, "--manual-cleanup-hook", cleanup,
 	}
 	for _, n := range names {
 		args = append(args, "-d", n)
@@ -125,8 +131,8 @@ func (l *Lab) Renew() Result {
 	return l.Certbot(RenewArgs()...)
 }
 
-// FreshAccount replaces certbot's ACME account, so that no authorization can be reused: certbot would call
-// no hook for one.
+// FreshAccount replaces certbot's ACME account, also in what lineages remember of it, so that no
+// authorization can be reused: certbot would call no hook for one.
 func (l *Lab) FreshAccount() {
 	l.tb.Helper()
 	for _, args := range [][]string{
@@ -136,6 +142,26 @@ func (l *Lab) FreshAccount() {
 		if r := l.Certbot(args...); r.Code != 0 {
 			l.tb.Fatalf("lab: certbot %q: %v", args, r)
 		}
+	}
+	l.adoptAccount()
+}
+
+// adoptAccount makes every lineage's renewal use the only account there is; certbot insists on the one that
+// it was issued with.
+func (l *Lab) adoptAccount() {
+	l.tb.Helper()
+	accounts, _ := filepath.Glob(filepath.Join(CertbotDir, "accounts", CAHost, "directory", "*"))
+	if len(accounts) != 1 {
+		l.tb.Fatalf("lab: accounts %q, want one", accounts)
+	}
+	account := regexp.MustCompile(`(?m)^account = .*$`)
+	lineages, _ := filepath.Glob(filepath.Join(CertbotDir, "renewal", "*.conf"))
+	for _, path := range lineages {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			l.tb.Fatalf("lab: %v", err)
+		}
+		l.write(path, 0o644, account.ReplaceAllString(string(text), "account = "+filepath.Base(accounts[0])))
 	}
 }
 
@@ -150,7 +176,8 @@ func (l *Lab) dumpLogs() {
 		const most = 12_000
 		l.tb.Logf("%s:\n%s", path, text[max(0, len(text)-most):])
 	}
-	for _, q := range l.World.Queries() {
+	queries := l.World.Queries()
+	for _, q := range queries[max(0, len(queries)-300):] {
 		l.tb.Logf("query %v from %v", q, q.From)
 	}
 	for _, c := range l.API.Calls() {

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/certhook/certhook/pkg/dnsname"
@@ -61,14 +62,22 @@ func (l *Lab) Delegate(domains ...string) {
 // DelegateTo adds the operator's CNAME for a domain with a target of choice.
 func (l *Lab) DelegateTo(domain, target string) {
 	l.tb.Helper()
-	zone := ProductionZone
+	l.World.Add(ZoneOf(domain), strings.Join([]string{dnsname.Challenge(domain), "300 CNAME", target}, " "))
+}
+
+// ZoneOf returns the zone of the account that holds a name, the deepest one; "" if none does.
+func ZoneOf(name string) string {
+	zone := ""
 	for _, z := range zonesOfAccount {
-		if dnsname.Within(domain, z) {
+		if dnsname.Within(name, z) && len(z) > len(zone) {
 			zone = z
 		}
 	}
-	l.World.Add(zone, strings.Join([]string{dnsname.Challenge(domain), "300 CNAME", target}, " "))
+	return zone
 }
+
+// Zones returns the zones of the account.
+func Zones() []string { return slices.Clone(zonesOfAccount) }
 
 // Target is the record that a domain's challenge has in an alias zone.
 func Target(domain, alias string) string {
