@@ -26,82 +26,134 @@ func Keys() []Key { return append([]Key(nil), keys...) }
 
 // keys drives everything: what is known, what is secret, how it is read and what it is when unset.
 var keys = []Key{
-	{Name: "ACME_CHALLENGE_ALIAS", Help: "alias zones that challenges are delegated to, the first is the default; unset, they are written to the domain's own zone",
-		set: func(s *Settings, v string) error { return into(&s.Aliases)(aliasZones(v)) }},
-	{Name: "ACME_CHALLENGE_MAP", Help: "domain=record pins the record of a domain, domain=zone. (with a trailing dot) picks the alias zone of a domain and what is below it",
-		set: func(s *Settings, v string) error { return into(&s.challengeMap)(challengeMap(v)) }},
-	{Name: "ACME_CHALLENGE_LABEL", Default: "nested", Help: "nested: _acme-challenge.<domain>.<alias>; hashed: a short label without underscores",
+	{
+		Name: "ACME_CHALLENGE_ALIAS", Help: "alias zones that challenges are delegated to, the first is the default; unset, they are written to the domain's own zone",
+		set: func(s *Settings, v string) error { return into(&s.Aliases)(aliasZones(v)) },
+	},
+	{
+		Name: "ACME_CHALLENGE_MAP", Help: "domain=record pins the record of a domain, domain=zone. (with a trailing dot) picks the alias zone of a domain and what is below it",
+		set: func(s *Settings, v string) error { return into(&s.challengeMap)(challengeMap(v)) },
+	},
+	{
+		Name: "ACME_CHALLENGE_LABEL", Default: "nested", Help: "nested: _acme-challenge.<domain>.<alias>; hashed: a short label without underscores",
 		set: func(s *Settings, v string) error {
 			label, err := oneOf(v, "nested", "hashed")
 			s.HashedLabels = label == "hashed"
 			return err
-		}},
-	{Name: "CHALLENGE_TTL", Default: "60", Help: "TTL of a challenge record, 1 s to one day, at Cloudflare no less than 60 s",
+		},
+	},
+	{
+		Name: "CHALLENGE_TTL", Default: "60", Help: "TTL of a challenge record, 1 s to one day, at Cloudflare no less than 60 s",
 		set: func(s *Settings, v string) error {
 			ttl, err := within(v, time.Second, 24*time.Hour)
 			if err == nil && ttl%time.Second != 0 {
 				err = fmt.Errorf("%q is not a whole number of seconds", v)
 			}
 			return into(&s.ChallengeTTL)(ttl, err)
-		}},
+		},
+	},
 
-	{Name: "DNS_PROVIDER", Help: "cloudflare or rfc2136; needed only where credentials for both are set",
-		set: func(s *Settings, v string) error { return into(&s.DNSProvider)(oneOf(v, Cloudflare, RFC2136)) }},
-	{Name: "CLOUDFLARE_API_TOKEN", Secret: true, Help: "API token with DNS:Edit and Zone:Read for the alias zone alone",
-		set: func(s *Settings, v string) error { return into(&s.CloudflareToken)(token(v)) }},
-	{Name: "CLOUDFLARE_ZONE_ID", Help: "id of the zone, or zone=id for several; spares the look-up, so that a token with DNS:Edit alone suffices",
-		set: func(s *Settings, v string) error { return into(&s.CloudflareZoneIDs)(zoneIDs(v)) }},
-	{Name: "CLOUDFLARE_API_URL", Help: "base URL of the API, for a proxy; unset, Cloudflare's own",
-		set: func(s *Settings, v string) error { return into(&s.CloudflareAPIURL)(baseURL(v)) }},
-	{Name: "RFC2136_SERVER", Help: "primary server that takes dynamic updates, host or host:port",
-		set: func(s *Settings, v string) error { return into(&s.RFC2136Server)(hostPort(v, "53")) }},
-	{Name: "RFC2136_TSIG_NAME", Help: "name of the key that signs updates",
-		set: func(s *Settings, v string) error { return into(&s.RFC2136TSIGName)(dnsname.Parse(v)) }},
-	{Name: "RFC2136_TSIG_SECRET", Secret: true, Help: "the key itself, in base64",
-		set: func(s *Settings, v string) error { return into(&s.RFC2136TSIGSecret)(base64Secret(v)) }},
-	{Name: "RFC2136_TSIG_ALGORITHM", Default: "hmac-sha256", Help: "hmac-sha1, hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512",
+	{
+		Name: "DNS_PROVIDER", Help: "cloudflare or rfc2136; needed only where credentials for both are set",
+		set: func(s *Settings, v string) error { return into(&s.DNSProvider)(oneOf(v, Cloudflare, RFC2136)) },
+	},
+	{
+		Name: "CLOUDFLARE_API_TOKEN", Secret: true, Help: "API token with DNS:Edit and Zone:Read for the alias zone alone",
+		set: func(s *Settings, v string) error { return into(&s.CloudflareToken)(token(v)) },
+	},
+	{
+		Name: "CLOUDFLARE_ZONE_ID", Help: "id of the zone, or zone=id for several; spares the look-up, so that a token with DNS:Edit alone suffices",
+		set: func(s *Settings, v string) error { return into(&s.CloudflareZoneIDs)(zoneIDs(v)) },
+	},
+	{
+		Name: "CLOUDFLARE_API_URL", Help: "base URL of the API, for a proxy; unset, Cloudflare's own",
+		set: func(s *Settings, v string) error { return into(&s.CloudflareAPIURL)(baseURL(v)) },
+	},
+	{
+		Name: "RFC2136_SERVER", Help: "primary server that takes dynamic updates, host or host:port",
+		set: func(s *Settings, v string) error { return into(&s.RFC2136Server)(hostPort(v, "53")) },
+	},
+	{
+		Name: "RFC2136_TSIG_NAME", Help: "name of the key that signs updates",
+		set: func(s *Settings, v string) error { return into(&s.RFC2136TSIGName)(dnsname.Parse(v)) },
+	},
+	{
+		Name: "RFC2136_TSIG_SECRET", Secret: true, Help: "the key itself, in base64",
+		set: func(s *Settings, v string) error { return into(&s.RFC2136TSIGSecret)(base64Secret(v)) },
+	},
+	{
+		Name: "RFC2136_TSIG_ALGORITHM", Default: "hmac-sha256", Help: "hmac-sha1, hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512",
 		set: func(s *Settings, v string) error {
 			return into(&s.RFC2136TSIGAlgorithm)(oneOf(v, "hmac-sha1", "hmac-sha224", "hmac-sha256", "hmac-sha384", "hmac-sha512"))
-		}},
-	{Name: "RFC2136_ZONE", Help: "zone to update; unset, it is found",
-		set: func(s *Settings, v string) error { return into(&s.RFC2136Zone)(dnsname.Parse(v)) }},
-	{Name: "PROVIDER_TIMEOUT", Default: "60s", Help: "limit for all API calls of one hook call together",
+		},
+	},
+	{
+		Name: "RFC2136_ZONE", Help: "zone to update; unset, it is found",
+		set: func(s *Settings, v string) error { return into(&s.RFC2136Zone)(dnsname.Parse(v)) },
+	},
+	{
+		Name: "PROVIDER_TIMEOUT", Default: "60s", Help: "limit for all API calls of one hook call together",
 		set: func(s *Settings, v string) error {
 			return into(&s.ProviderTimeout)(within(v, time.Millisecond, 24*time.Hour))
-		}},
+		},
+	},
 
-	{Name: "DNS_RESOLVERS", Help: "recursive resolvers: an IP address, https://host/dns-query, https://host@ip/path, https://dns.google/resolve, tls://host, udp://ip:port or tcp://ip:port; unset, Google's and Cloudflare's",
-		set: func(s *Settings, v string) error { return into(&s.Resolvers)(resolvers(v)) }},
+	{
+		Name: "DNS_RESOLVERS", Help: "recursive resolvers: an IP address, https://host/dns-query, https://host@ip/path, https://dns.google/resolve, tls://host, udp://ip:port or tcp://ip:port; unset, Google's and Cloudflare's",
+		set: func(s *Settings, v string) error { return into(&s.Resolvers)(resolvers(v)) },
+	},
 	{Name: "DOH_RESOLVERS", sameAs: "DNS_RESOLVERS", Help: "another name of DNS_RESOLVERS"},
-	{Name: "PROPAGATION", Default: PropagationAuthoritative, Help: "whom to ask whether a challenge is visible: authoritative, resolvers or none",
+	{
+		Name: "PROPAGATION", Default: PropagationAuthoritative, Help: "whom to ask whether a challenge is visible: authoritative, resolvers or none",
 		set: func(s *Settings, v string) error {
 			return into(&s.Propagation)(oneOf(v, PropagationAuthoritative, PropagationResolvers, PropagationNone))
-		}},
-	{Name: "PROPAGATION_TIMEOUT", Default: "120s", Help: "how long to wait until it is",
+		},
+	},
+	{
+		Name: "PROPAGATION_TIMEOUT", Default: "120s", Help: "how long to wait until it is",
 		set: func(s *Settings, v string) error {
 			return into(&s.PropagationTimeout)(within(v, time.Millisecond, 24*time.Hour))
-		}},
-	{Name: "PROPAGATION_WAIT", Default: "0", Help: "how long to wait besides",
-		set: func(s *Settings, v string) error { return into(&s.PropagationWait)(within(v, 0, 24*time.Hour)) }},
-	{Name: "PROPAGATION_SETTLE", Default: "60s", Help: "how long a CA may go on seeing the older values of a name",
-		set: func(s *Settings, v string) error { return into(&s.PropagationSettle)(within(v, 0, 24*time.Hour)) }},
+		},
+	},
+	{
+		Name: "PROPAGATION_WAIT", Default: "0", Help: "how long to wait besides",
+		set: func(s *Settings, v string) error { return into(&s.PropagationWait)(within(v, 0, 24*time.Hour)) },
+	},
+	{
+		Name: "PROPAGATION_SETTLE", Default: "60s", Help: "how long a CA may go on seeing the older values of a name",
+		set: func(s *Settings, v string) error { return into(&s.PropagationSettle)(within(v, 0, 24*time.Hour)) },
+	},
 
-	{Name: "ACME_SERVER", Default: "https://acme-v02.api.letsencrypt.org/directory", Help: "directory URL of the CA",
-		set: func(s *Settings, v string) error { return into(&s.ACMEServer)(webURL(v)) }},
-	{Name: "ISSUER_DOMAIN_NAME", Help: "the CA's name in CAA records; unset, as the directory says",
-		set: func(s *Settings, v string) error { return into(&s.IssuerDomain)(dnsname.ParseHost(v)) }},
-	{Name: "ALLOW_MISSING_CAA", Default: "false", Help: "accept that no CAA record locks the domain to this account",
-		set: func(s *Settings, v string) error { return into(&s.AllowMissingCAA)(boolean(v)) }},
-	{Name: "CERTBOT_CONFIG_DIR", Default: "/etc/letsencrypt", Help: "certbot's --config-dir",
-		set: func(s *Settings, v string) error { return into(&s.CertbotConfigDir)(absolute(v)) }},
-	{Name: "CERTBOT_ABORT_ON_FAILURE", Default: "false", Help: "keep certbot from asking the CA when a hook failed",
-		set: func(s *Settings, v string) error { return into(&s.AbortOnFailure)(boolean(v)) }},
+	{
+		Name: "ACME_SERVER", Default: "https://acme-v02.api.letsencrypt.org/directory", Help: "directory URL of the CA",
+		set: func(s *Settings, v string) error { return into(&s.ACMEServer)(webURL(v)) },
+	},
+	{
+		Name: "ISSUER_DOMAIN_NAME", Help: "the CA's name in CAA records; unset, as the directory says",
+		set: func(s *Settings, v string) error { return into(&s.IssuerDomain)(dnsname.ParseHost(v)) },
+	},
+	{
+		Name: "ALLOW_MISSING_CAA", Default: "false", Help: "accept that no CAA record locks the domain to this account",
+		set: func(s *Settings, v string) error { return into(&s.AllowMissingCAA)(boolean(v)) },
+	},
+	{
+		Name: "CERTBOT_CONFIG_DIR", Default: "/etc/letsencrypt", Help: "certbot's --config-dir",
+		set: func(s *Settings, v string) error { return into(&s.CertbotConfigDir)(absolute(v)) },
+	},
+	{
+		Name: "CERTBOT_ABORT_ON_FAILURE", Default: "false", Help: "keep certbot from asking the CA when a hook failed",
+		set: func(s *Settings, v string) error { return into(&s.AbortOnFailure)(boolean(v)) },
+	},
 
 	{Name: "CERTHOOK_CONFIG", Default: DefaultFile, Help: "the file with these settings; read from the environment only"},
-	{Name: "CERTHOOK_STATE_DIR", Default: "/var/lib/certhook", Help: "directory of the journal",
-		set: func(s *Settings, v string) error { return into(&s.StateDir)(absolute(v)) }},
-	{Name: "CERTHOOK_LOG", Default: "/var/log/certhook/certhook.log", Help: "log file",
-		set: func(s *Settings, v string) error { return into(&s.LogFile)(absolute(v)) }},
+	{
+		Name: "CERTHOOK_STATE_DIR", Default: "/var/lib/certhook", Help: "directory of the journal",
+		set: func(s *Settings, v string) error { return into(&s.StateDir)(absolute(v)) },
+	},
+	{
+		Name: "CERTHOOK_LOG", Default: "/var/log/certhook/certhook.log", Help: "log file",
+		set: func(s *Settings, v string) error { return into(&s.LogFile)(absolute(v)) },
+	},
 
 	{Name: "DNS_SETUP_MODE", Default: "once", Help: "what dnsguide verify does: once, wait, print or webhook"},
 	{Name: "DNS_SETUP_TIMEOUT", Default: "1800", Help: "how long it waits"},

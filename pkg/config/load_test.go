@@ -108,8 +108,11 @@ func TestEachKey(t *testing.T) {
 		{[]string{"RFC2136_TSIG_ALGORITHM=hmac-sha512"}, func(s *Settings) any { return s.RFC2136TSIGAlgorithm }, "hmac-sha512"},
 		{[]string{"RFC2136_ZONE=Deleg.example.net."}, func(s *Settings) any { return s.RFC2136Zone }, "deleg.example.net"},
 		{[]string{"PROVIDER_TIMEOUT=5"}, func(s *Settings) any { return s.ProviderTimeout }, 5 * time.Second},
-		{[]string{"DNS_RESOLVERS=192.0.2.1; https://dns.example.net/dns-query,https://dns.example.net@192.0.2.2/dns-query"}, func(s *Settings) any { return s.Resolvers },
-			[]string{"192.0.2.1", "https://dns.example.net/dns-query", "https://dns.example.net@192.0.2.2/dns-query"}},
+		{
+			[]string{"DNS_RESOLVERS=192.0.2.1; https://dns.example.net/dns-query,https://dns.example.net@192.0.2.2/dns-query"},
+			func(s *Settings) any { return s.Resolvers },
+			[]string{"192.0.2.1", "https://dns.example.net/dns-query", "https://dns.example.net@192.0.2.2/dns-query"},
+		},
 		{[]string{"DOH_RESOLVERS=https://dns.google/resolve"}, func(s *Settings) any { return s.Resolvers }, []string{"https://dns.google/resolve"}},
 		{[]string{"PROPAGATION=none"}, func(s *Settings) any { return s.Propagation }, PropagationNone},
 		{[]string{"PROPAGATION=resolvers"}, func(s *Settings) any { return s.Propagation }, PropagationResolvers},

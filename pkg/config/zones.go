@@ -43,7 +43,7 @@ func challengeMap(v string) ([]mapEntry, error) {
 	for _, item := range list(v) {
 		left, right, found := strings.Cut(item, "=")
 		if !found {
-			return nil, fmt.Errorf("%q is not domain=record or domain=zone.", item)
+			return nil, fmt.Errorf("%q is neither domain=record nor domain=zone. (with its dot)", item)
 		}
 		domain, err := dnsname.ParseHost(strings.TrimSpace(left))
 		if err != nil {
