@@ -1,0 +1,76 @@
+package delegation
+
+import (
+	"fmt"
+
+	"github.com/certhook/certhook/pkg/fault"
+)
+
+// Status is how a check ended.
+type Status string
+
+const (
+	OK      Status = "ok"
+	Wrong   Status = "wrong"   // by proof of authoritative servers
+	Unknown Status = "unknown" // it may or may not work: warn, and go on
+)
+
+// Verdict is the outcome of [Check].
+type Verdict struct {
+	Status Status
+	Reason string // one phrase for people; where Status is Wrong it contains Record
+	Record string // the one zone-file line that makes it right; "" if none does
+
+	kind fault.Kind
+	hint string
+}
+
+// Err returns nil unless Status is Wrong, since a check that could not be made must not stop an issuance
+// that would have worked. The error is of kind Verdict, or Usage where the alias zone itself is a bad
+// choice.
+func (v Verdict) Err() error {
+	if v.Status != Wrong {
+		return nil
+	}
+	return &fault.Error{Kind: v.kind, Err: fmt.Errorf("%s", v.Reason), Hint: v.hint}
+}
+
+func ok(format string, args ...any) Verdict {
+	return Verdict{Status: OK, Reason: fmt.Sprintf(format, args...)}
+}
+
+func unknown(format string, args ...any) Verdict {
+	return Verdict{Status: Unknown, Reason: fmt.Sprintf(format, args...)}
+}
+
+func wrong(format string, args ...any) Verdict {
+	return Verdict{Status: Wrong, kind: fault.Verdict, Reason: fmt.Sprintf(format, args...)}
+}
+
+// needs says which record makes it right and how it comes to stand there.
+func (v Verdict) needs(t Target, how string) Verdict {
+	v.Record = t.Line()
+	v.Reason = fmt.Sprintf("%s; %s: %s", v.Reason, how, v.Record)
+	v.hint = "a CA is led to the challenge by that record alone; it is made once and stays"
+	return v
+}
+
+// NotDelegated is the verdict on an alias zone that the zone above it, which DNS serves in its place,
+// does not delegate: what is written there nobody can see. [Check] finds out where the zone above is a
+// public suffix. Any other zone may hold the alias itself, so that only who knows that the provider does
+// not serve it can tell.
+func NotDelegated(t Target, above string) Verdict {
+	v := wrong("the alias zone %s is not delegated: %s has no NS records for it, so what is written there cannot be seen", t.Alias, above).
+		needs(t, "the CNAME that leads there is right in itself")
+	v.hint = fmt.Sprintf("add NS records for %s to the zone %s; the DNS provider of %s names the servers", t.Alias, above, t.Alias)
+	return v
+}
+
+// sharedZone is the verdict on an alias zone that lies in the served domain's zone or in one above it.
+func sharedZone(t Target, aliasZone, servedZone string) Verdict {
+	v := wrong("the alias zone %s is no zone of its own but lies in the zone %s, and %s is served from the zone %s: the credential would reach more than challenges",
+		t.Alias, aliasZone, t.Domain, servedZone)
+	v.kind = fault.Usage
+	v.hint = fmt.Sprintf("delegate %s to name servers by NS records, or set ACME_CHALLENGE_ALIAS to a zone that holds nothing else", t.Alias)
+	return v
+}
