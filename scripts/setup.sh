@@ -55,7 +55,7 @@ install_packages() {
 	apt-get -qq -o DPkg::Lock::Timeout=300 update ||
 		echo "setup: the package lists could not be refreshed; trying those that are there" >&2
 	# shellcheck disable=SC2086 # a list of words
-	apt-get -qq -o DPkg::Lock::Timeout=300 install --no-install-recommends -y $packages >&2
+	apt-get -qq -o DPkg::Lock::Timeout=300 install --no-install-recommends -y $packages >/dev/null
 	# Nor is unbound to start with the next boot of a machine that did not have it.
 	case " $packages " in
 	*" unbound "*) systemctl --quiet disable unbound.service unbound-resolvconf.service >/dev/null 2>&1 || : ;;
