@@ -109,6 +109,7 @@ var credentials = map[string]string{
 
 // checkProvider infers the provider from the credentials and checks that they are whole.
 func (l *loader) checkProvider() {
+	needed := l.opts.NeedProvider && !l.unread
 	var usable []string
 	for _, name := range slices.Sorted(maps.Keys(credentials)) {
 		if l.given(credentials[name]) {
@@ -117,7 +118,7 @@ func (l *loader) checkProvider() {
 	}
 	switch {
 	case l.s.DNSProvider != "":
-		if key := credentials[l.s.DNSProvider]; l.opts.NeedProvider && !l.given(key) {
+		if key := credentials[l.s.DNSProvider]; needed && !l.given(key) {
 			l.fail(l.places["DNS_PROVIDER"], "DNS_PROVIDER", "%s needs %s, which is not set", l.s.DNSProvider, key)
 		}
 	case l.given("DNS_PROVIDER"): // refused already
@@ -127,7 +128,7 @@ func (l *loader) checkProvider() {
 			credentials[usable[0]], l.places[credentials[usable[0]]], usable[0], usable[1])
 	case len(usable) == 1:
 		l.s.DNSProvider = usable[0]
-	case l.opts.NeedProvider:
+	case needed:
 		l.fail(l.fileName(), "", "no credentials for a DNS provider are set; set CLOUDFLARE_API_TOKEN, or RFC2136_SERVER with RFC2136_TSIG_NAME and RFC2136_TSIG_SECRET")
 	}
 

@@ -41,6 +41,7 @@ type loader struct {
 	s        *Settings
 	places   map[string]string // where the value of each key that is set comes from, even of a refused one
 	problems []error
+	unread   bool // there is a file that could not be read: what is missing may stand in it
 }
 
 // level is one source of settings.
@@ -136,6 +137,7 @@ func (l *loader) readFile() level {
 	if path == "" {
 		path = l.env["CERTHOOK_CONFIG"]
 		if path != "" && !filepath.IsAbs(path) {
+			l.unread = true
 			l.fail("environment", "CERTHOOK_CONFIG", "%q is not an absolute path", path)
 			return lv
 		}
@@ -146,6 +148,7 @@ func (l *loader) readFile() level {
 	data, info, err := readConfig(path)
 	if err != nil {
 		if named || !errors.Is(err, os.ErrNotExist) {
+			l.unread = true
 			l.fail(path, "", "%w", err)
 		}
 		return lv

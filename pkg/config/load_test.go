@@ -219,7 +219,9 @@ func TestWhichFile(t *testing.T) {
 		t.Errorf("CERTHOOK_CONFIG is not read: %v, %q", s.ChallengeTTL, s.File)
 	}
 	missing := filepath.Join(t.TempDir(), "none.env")
-	refuse(t, Options{File: missing}, missing, "no such file")
+	if text := refuse(t, Options{File: missing, NeedProvider: true}, missing, "no such file"); strings.Contains(text, "\n") {
+		t.Errorf("a missing file is more than one fault:\n%s", text)
+	}
 	refuse(t, Options{Environ: []string{"CERTHOOK_CONFIG=" + missing}}, missing, "no such file")
 	refuse(t, Options{Environ: []string{"CERTHOOK_CONFIG=c.env"}}, "CERTHOOK_CONFIG", "absolute")
 	refuse(t, Options{File: t.TempDir()}, "not a regular file")
