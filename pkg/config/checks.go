@@ -101,7 +101,7 @@ func (l *loader) checkDelegation() {
 	}
 }
 
-// credentials says which keys make a provider usable, the decisive one first.
+// credentials names the key without which a provider cannot be used.
 var credentials = map[string]string{
 	Cloudflare: "CLOUDFLARE_API_TOKEN",
 	RFC2136:    "RFC2136_SERVER",
