@@ -116,14 +116,18 @@ func TestOldLockWithoutFileIsListed(t *testing.T) {
 func TestDamagedFilesAreRefused(t *testing.T) {
 	good := `{"version":1,"run":{"pid":1,"start":1,"boot":"b","pidns":"n"},"order":1,"size":1,"entries":[]}`
 	tests := map[string]func(t *testing.T, path string) error{
-		"truncated":    func(_ *testing.T, p string) error { return os.WriteFile(p, []byte(good[:len(good)/2]), 0o600) },
-		"empty":        func(_ *testing.T, p string) error { return os.WriteFile(p, nil, 0o600) },
-		"later format": func(_ *testing.T, p string) error { return os.WriteFile(p, []byte(strings.Replace(good, ":1", ":2", 1)), 0o600) },
+		"truncated": func(_ *testing.T, p string) error { return os.WriteFile(p, []byte(good[:len(good)/2]), 0o600) },
+		"empty":     func(_ *testing.T, p string) error { return os.WriteFile(p, nil, 0o600) },
+		"later format": func(_ *testing.T, p string) error {
+			return os.WriteFile(p, []byte(strings.Replace(good, ":1", ":2", 1)), 0o600)
+		},
 		"unknown field": func(_ *testing.T, p string) error {
 			return os.WriteFile(p, []byte(strings.Replace(good, `"size"`, `"sise"`, 1)), 0o600)
 		},
 		"something after the end": func(_ *testing.T, p string) error { return os.WriteFile(p, []byte(good+good), 0o600) },
-		"huge":                    func(_ *testing.T, p string) error { return os.WriteFile(p, []byte(good+strings.Repeat(" ", maxSize)), 0o600) },
+		"huge": func(_ *testing.T, p string) error {
+			return os.WriteFile(p, []byte(good+strings.Repeat(" ", maxSize)), 0o600)
+		},
 		"writable by others": func(_ *testing.T, p string) error {
 			if err := os.WriteFile(p, []byte(good), 0o600); err != nil {
 				return err

@@ -1,0 +1,40 @@
+// Auth-hook is certbot's --manual-auth-hook: it writes the dns-01 TXT record into the alias zone and
+// returns when the zone's servers show it.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/certhook/certhook/cmd/internal/setup"
+	"github.com/certhook/certhook/pkg/challenge"
+	hookcli "github.com/certhook/certhook/pkg/cli"
+)
+
+func main() {
+	os.Exit(hookcli.Main(run))
+}
+
+func run(ctx context.Context, args, environ []string, _ io.Reader, stdout, stderr io.Writer) int {
+	return hookcli.Run(ctx, newApp(environ), args, stdout, stderr)
+}
+
+func newApp(environ []string) *cli.App {
+	app := hookcli.NewApp("auth-hook", "add the TXT record of a dns-01 challenge to the alias zone")
+	app.UsageText = "certbot certonly --manual --preferred-challenges dns\n" +
+		"    --manual-auth-hook /usr/local/bin/auth-hook --manual-cleanup-hook /usr/local/bin/cleanup-hook -d NAME\n" +
+		"auth-hook rehearse -d NAME [-d NAME ...]\n" +
+		"auth-hook --check-config [--config FILE]"
+	app.Description = "Certbot runs it without arguments. It checks that _acme-challenge.NAME leads to the alias zone,\n" +
+		"adds the value that certbot hands it beside whatever else is there, and returns when every\n" +
+		"authoritative server shows it. With several names, the last call writes and waits for all of them.\n\n" +
+		"Exit status:\n" + hookcli.ExitStatus(hookcli.ExitDone, hookcli.ExitFailure, hookcli.ExitVerdict, hookcli.ExitUnknown,
+		hookcli.ExitUsage, hookcli.ExitProvider, hookcli.ExitPropagation, hookcli.ExitInterrupted) +
+		"\nCertbot ignores it and goes on to the CA; the reason for a failure is on stderr and in the log."
+	app.Action = setup.HookAction(environ, (*challenge.Hooks).Present)
+	app.Commands = []*cli.Command{rehearseCommand(environ)}
+	return app
+}

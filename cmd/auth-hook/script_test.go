@@ -1,0 +1,16 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/certhook/certhook/cmd/internal/scripttest"
+	"github.com/certhook/certhook/pkg/cli"
+)
+
+func TestMain(m *testing.M) {
+	scripttest.Main(m, map[string]cli.Program{"auth-hook": run})
+}
+
+func TestScripts(t *testing.T) {
+	scripttest.Run(t, "testdata")
+}

@@ -1,0 +1,36 @@
+// Cleanup-hook is certbot's --manual-cleanup-hook: it removes what auth-hook wrote, and nothing else.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/certhook/certhook/cmd/internal/setup"
+	"github.com/certhook/certhook/pkg/challenge"
+	hookcli "github.com/certhook/certhook/pkg/cli"
+)
+
+func main() {
+	os.Exit(hookcli.Main(run))
+}
+
+func run(ctx context.Context, args, environ []string, _ io.Reader, stdout, stderr io.Writer) int {
+	return hookcli.Run(ctx, newApp(environ), args, stdout, stderr)
+}
+
+func newApp(environ []string) *cli.App {
+	app := hookcli.NewApp("cleanup-hook", "remove the TXT records of the dns-01 challenges that auth-hook added")
+	app.UsageText = "certbot certonly --manual --preferred-challenges dns\n" +
+		"    --manual-auth-hook /usr/local/bin/auth-hook --manual-cleanup-hook /usr/local/bin/cleanup-hook -d NAME\n" +
+		"cleanup-hook --check-config [--config FILE]"
+	app.Description = "Certbot runs it without arguments. The first call of an order removes exactly the values that the order's\n" +
+		"auth-hook calls added; other values at the same names stay. What could not be removed is kept in the\n" +
+		"journal and tried again by the next run of either hook.\n\n" +
+		"Exit status:\n" + hookcli.ExitStatus(hookcli.ExitDone, hookcli.ExitFailure, hookcli.ExitUsage, hookcli.ExitProvider, hookcli.ExitInterrupted) +
+		"\nCertbot ignores it; the reason for a failure is on stderr and in the log."
+	app.Action = setup.HookAction(environ, (*challenge.Hooks).CleanUp)
+	return app
+}

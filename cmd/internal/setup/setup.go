@@ -1,0 +1,129 @@
+// Package setup builds what the hooks need from the settings. It is the one place where settings meet
+// the packages that do the work.
+package setup
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/certhook/certhook/pkg/authority"
+	"github.com/certhook/certhook/pkg/challenge"
+	hookcli "github.com/certhook/certhook/pkg/cli"
+	"github.com/certhook/certhook/pkg/config"
+	"github.com/certhook/certhook/pkg/delegation"
+	"github.com/certhook/certhook/pkg/fault"
+	"github.com/certhook/certhook/pkg/journal"
+	"github.com/certhook/certhook/pkg/propagation"
+	"github.com/certhook/certhook/pkg/provider"
+	"github.com/certhook/certhook/pkg/provider/cloudflare"
+	"github.com/certhook/certhook/pkg/resolver"
+)
+
+// Load reads the settings that the command line, environ and the file give.
+func Load(c *cli.Context, environ []string) (*config.Settings, error) {
+	return config.Load(config.Options{Environ: environ, File: hookcli.ConfigFile(c), NeedProvider: true})
+}
+
+// CheckConfig does what --check-config asks for: it reads the settings strictly and says on stdout that
+// they are fine, or returns everything that is wrong.
+func CheckConfig(c *cli.Context, environ []string) error {
+	s, err := config.Load(config.Options{Environ: environ, File: hookcli.ConfigFile(c), NeedProvider: true, Strict: true})
+	if err != nil {
+		return err
+	}
+	if _, err := openProvider(s); err != nil {
+		return err
+	}
+	for _, w := range s.Warnings {
+		fmt.Fprintf(c.App.ErrWriter, "%s: warning: %s\n", c.App.Name, w)
+	}
+	from := s.File
+	if from == "" {
+		from = "the environment (there is no file)"
+	}
+	fmt.Fprintf(c.App.Writer, "the settings from %s are fine\n", from)
+	return nil
+}
+
+// Log opens the log that the settings name. One that cannot be written is a warning: it must not stop a
+// renewal. close flushes it.
+func Log(c *cli.Context, s *config.Settings, stderr io.Writer) (log *slog.Logger, closeLog func()) {
+	file, err := hookcli.OpenLog(s.LogFile)
+	if err != nil {
+		log = hookcli.NewLogger(c.App.Name, nil, stderr, hookcli.Switch(c, "v"))
+		log.Warn("no log is written", "error", err)
+		closeLog = func() {}
+	} else {
+		log = hookcli.NewLogger(c.App.Name, file, stderr, hookcli.Switch(c, "v"))
+		closeLog = func() { file.Close() }
+	}
+	for _, w := range s.Warnings {
+		log.Warn(w)
+	}
+	return log, closeLog
+}
+
+// Hooks builds the hooks' use case.
+func Hooks(s *config.Settings, log *slog.Logger) (*challenge.Hooks, error) {
+	store, err := journal.Open(s.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	dnsProvider, err := openProvider(s)
+	if err != nil {
+		return nil, err
+	}
+	endpoints, err := endpoints(s)
+	if err != nil {
+		return nil, err
+	}
+	return &challenge.Hooks{
+		Targets: delegation.Settings{
+			Aliases: s.Aliases, Pins: s.Pins, Zones: s.AliasFor, Hashed: s.HashedLabels,
+		},
+		TTL:             s.ChallengeTTL,
+		Provider:        dnsProvider,
+		ProviderName:    s.DNSProvider,
+		PinnedZoneID:    s.CloudflareZoneIDs[""],
+		ProviderTimeout: s.ProviderTimeout,
+		DNS:             &authority.Client{Recursive: &resolver.Recursive{Endpoints: endpoints}},
+		Propagation: propagation.Options{
+			Mode: propagation.Mode(s.Propagation), Timeout: s.PropagationTimeout, Extra: s.PropagationWait, Resolvers: endpoints,
+		},
+		Journal: store,
+		Log:     log,
+	}, nil
+}
+
+func openProvider(s *config.Settings) (provider.Provider, error) {
+	switch s.DNSProvider {
+	case config.Cloudflare:
+		return cloudflare.New(cloudflare.Config{
+			Token: s.CloudflareToken.Reveal(), Zones: s.CloudflareZoneIDs, APIURL: s.CloudflareAPIURL,
+		})
+	}
+	return nil, fault.Errorf(fault.Usage, "DNS_PROVIDER=%s: this version of certhook has no such driver", s.DNSProvider).
+		WithHint("the one that it has is %s", config.Cloudflare)
+}
+
+// endpoints are the recursive resolvers to ask: the configured ones, or else public ones and, after
+// them, this machine's own.
+func endpoints(s *config.Settings) ([]resolver.Endpoint, error) {
+	if len(s.Resolvers) == 0 {
+		// Without a resolv.conf the public ones have to do.
+		system, _ := resolver.SystemEndpoints("/etc/resolv.conf")
+		return append(resolver.Default(), system...), nil
+	}
+	var all []resolver.Endpoint
+	for _, text := range s.Resolvers {
+		e, err := resolver.ParseEndpoint(text)
+		if err != nil {
+			return nil, fault.Errorf(fault.Usage, "DNS_RESOLVERS: %w", err)
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}

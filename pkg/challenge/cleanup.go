@@ -1,0 +1,194 @@
+package challenge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/certhook/certhook/pkg/certbot"
+	"github.com/certhook/certhook/pkg/delegation"
+	"github.com/certhook/certhook/pkg/dnsname"
+	"github.com/certhook/certhook/pkg/fault"
+	"github.com/certhook/certhook/pkg/journal"
+	"github.com/certhook/certhook/pkg/provider"
+)
+
+// CleanUp handles one cleanup-hook call: it removes every value of the run, so that the calls after the
+// first find nothing left to do. A value that is on no record is removed by its name and content alone.
+// An error means that at least one value was not removed; it stays in the journal for the next hook run.
+func (h *Hooks) CleanUp(ctx context.Context, c certbot.Challenge, by Caller) (string, error) {
+	defer h.Sweep(ctx)
+	api, cancel := context.WithTimeout(ctx, h.ProviderTimeout)
+	defer cancel()
+	if together(c, by) {
+		if text, done, err := h.endOrder(api, c, by); done || err != nil {
+			return text, err
+		}
+	}
+	return h.endValue(api, c, by)
+}
+
+// endOrder ends the run's current order. done is false when the call is on no record of it.
+func (h *Hooks) endOrder(ctx context.Context, c certbot.Challenge, by Caller) (text string, done bool, err error) {
+	f, err := h.lock(ctx, by, journal.RunID(by.Run))
+	if err != nil {
+		return "", false, err
+	}
+	defer f.Close()
+	entry := f.Find(c.Domain, c.Validation)
+	if entry == nil && len(f.Live()) == 0 {
+		return "", false, nil
+	}
+	f.Ended = true
+	for _, e := range f.Current() {
+		if e.State == journal.Planned {
+			e.Set(journal.Removed)
+		}
+	}
+	live := f.Live()
+	if len(live) == 0 && entry.State == journal.Refused {
+		text = fmt.Sprintf("%s: nothing was written for it", c.Domain)
+	} else if len(live) == 0 {
+		text = fmt.Sprintf("%s: nothing left to do", c.Domain)
+	} else {
+		text, err = h.remove(ctx, live)
+	}
+	if err := errors.Join(err, f.Save()); err != nil {
+		return "", true, err
+	}
+	return text, entry != nil, nil
+}
+
+// endValue removes one value that belongs to no order that we know of. It goes into the journal first,
+// so that a removal that fails is tried again.
+func (h *Hooks) endValue(ctx context.Context, c certbot.Challenge, by Caller) (string, error) {
+	target, err := h.Targets.Target(c.Domain)
+	if err != nil {
+		return "", err
+	}
+	f, err := h.lock(ctx, by, journal.ValueID(target.Record, c.Validation))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if len(f.Live()) == 0 {
+		e := journal.Entry{Domain: c.Domain, Name: target.Record, Value: c.Validation, Alias: target.Alias, Provider: h.ProviderName}
+		e.Set(journal.Writing)
+		f.Put(e)
+		if err := f.Save(); err != nil {
+			return "", err
+		}
+	}
+	text, err := h.remove(ctx, f.Live())
+	if err != nil {
+		return "", errors.Join(err, f.Save())
+	}
+	return text, f.Delete()
+}
+
+// remove takes the entries' values away, in parallel, and marks those that are gone. Each is checked
+// against today's settings first: the journal alone is no licence to delete.
+func (h *Hooks) remove(ctx context.Context, entries []*journal.Entry) (string, error) {
+	zones, errs := h.zonesOf(ctx, entries)
+	gone := make([]bool, len(entries))
+	each(entries, func(i int, e *journal.Entry) {
+		began := time.Now()
+		if errs[i] == nil {
+			gone[i], errs[i] = h.Provider.Remove(ctx, zones[i], provider.TXT{Name: e.Name, Value: e.Value})
+		}
+		s := Step{Name: StepRemove, Domain: e.Domain, Record: e.Name, Took: time.Since(began)}
+		switch {
+		case errs[i] != nil:
+			errs[i] = notRemoved(e, errs[i])
+			s.Err = errs[i]
+		case gone[i]:
+			e.Set(journal.Removed)
+			s.Detail = "TXT removed from zone " + zones[i].Name
+		default:
+			e.Set(journal.Removed)
+			s.Detail = "already absent from zone " + zones[i].Name
+		}
+		h.step(s)
+	})
+	return removedText(errs, gone), errors.Join(errs...)
+}
+
+// zonesOf returns the zone of every entry that may be removed: the one that the journal names, or the
+// one that is found now.
+func (h *Hooks) zonesOf(ctx context.Context, entries []*journal.Entry) ([]provider.Zone, []error) {
+	zones := make([]provider.Zone, len(entries))
+	errs := make([]error, len(entries))
+	var lost []int
+	var targets []delegation.Target
+	for i, e := range entries {
+		if errs[i] = h.mayRemove(e); errs[i] != nil {
+			continue
+		}
+		if zones[i] = e.Zone; e.Zone.Name == "" {
+			lost = append(lost, i)
+			targets = append(targets, targetOf(e))
+		}
+	}
+	if len(lost) > 0 {
+		for k, p := range h.locate(ctx, targets) {
+			zones[lost[k]], errs[lost[k]] = p.zone, p.err
+		}
+	}
+	return zones, errs
+}
+
+// mayRemove refuses an entry that is not ours to remove today, whoever wrote it into the journal.
+func (h *Hooks) mayRemove(e *journal.Entry) error {
+	refuse := func(format string, args ...any) error {
+		return fault.Errorf(fault.Usage, format, args...).
+			WithHint("if the record still exists, remove it by hand")
+	}
+	switch {
+	case e.Provider != h.ProviderName:
+		return refuse("it was written through %q, the settings name %q", e.Provider, h.ProviderName)
+	case !certbot.IsValidation(e.Value):
+		return refuse("its content is not a dns-01 value")
+	case e.Zone.Name != "" && !dnsname.Within(e.Name, e.Zone.Name):
+		return refuse("it does not lie in the zone %q that the journal names", e.Zone.Name)
+	case len(h.Targets.Aliases) == 0 && e.Name != dnsname.Challenge(e.Domain):
+		return refuse("it is not the challenge name of %q, and no alias zone is configured", e.Domain)
+	}
+	for _, alias := range h.Targets.Aliases {
+		if dnsname.Below(e.Name, alias) {
+			return nil
+		}
+	}
+	if len(h.Targets.Aliases) > 0 {
+		return refuse("it lies in no alias zone that is configured today")
+	}
+	return nil
+}
+
+func notRemoved(e *journal.Entry, err error) error {
+	kind := fault.KindOf(err)
+	if kind == fault.Other {
+		kind = fault.Provider
+	}
+	return fault.Errorf(kind, "not removed: the TXT of %s at %q: %w", e.Domain, e.Name, err)
+}
+
+func removedText(errs []error, gone []bool) string {
+	var removed, absent int
+	for i := range errs {
+		switch {
+		case errs[i] != nil:
+		case gone[i]:
+			removed++
+		default:
+			absent++
+		}
+	}
+	switch {
+	case absent == 0:
+		return plural(removed, "value") + " removed"
+	case removed == 0:
+		return plural(absent, "value") + " already absent"
+	}
+	return fmt.Sprintf("%s removed, %d already absent", plural(removed, "value"), absent)
+}

@@ -1,0 +1,64 @@
+package challenge
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/certhook/certhook/pkg/certbot"
+	"github.com/certhook/certhook/pkg/journal"
+)
+
+// Sweep removes what this host's dead runs of certbot have left, and what runs that cannot be traced
+// left more than an hour ago. It takes a few seconds at most; what it cannot do stays for the next time
+// and is only warned of.
+func (h *Hooks) Sweep(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	ids, err := h.Journal.IDs()
+	if err != nil {
+		h.Log.Warn("the journal was not swept", "error", err)
+		return
+	}
+	for _, id := range ids {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := h.sweep(ctx, id); err != nil && !errors.Is(err, journal.ErrBusy) {
+			h.Log.Warn("a record of an earlier run is left", "error", err)
+		}
+	}
+}
+
+func (h *Hooks) sweep(ctx context.Context, id journal.ID) error {
+	f, err := h.Journal.TryLock(id)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if !h.abandoned(f) {
+		return nil
+	}
+	if live := f.Live(); len(live) > 0 {
+		if _, err := h.remove(ctx, live); err != nil {
+			return errors.Join(err, f.Save())
+		}
+	}
+	return f.Delete()
+}
+
+// abandoned reports whether no hook of the run will come any more.
+func (h *Hooks) abandoned(f *journal.File) bool {
+	switch h.Processes.Life(f.Run) {
+	case certbot.Alive:
+		return false
+	case certbot.Dead:
+		return true
+	}
+	for _, e := range f.Entries {
+		if time.Since(e.Time) < unknownRunAge {
+			return false
+		}
+	}
+	return true
+}
