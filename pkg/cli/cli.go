@@ -59,12 +59,38 @@ func NewApp(name, usage string) *cli.App {
 	app.Usage = usage
 	app.Version = Version()
 	app.HideHelpCommand = true
-	app.Flags = []cli.Flag{
+	app.Flags = CommonFlags()
+	return app
+}
+
+// CommonFlags are the flags of every program. A subcommand lists them too, so that they may stand on
+// either side of its name.
+func CommonFlags(own ...cli.Flag) []cli.Flag {
+	return append(own,
 		&cli.StringFlag{Name: "config", Usage: "read settings from `FILE` (default: /etc/certhook/certhook.env)"},
 		&cli.BoolFlag{Name: "check-config", Usage: "check the settings, say what is wrong with them, do nothing else"},
 		&cli.BoolFlag{Name: "v", Usage: "tell on stderr what is done"},
+	)
+}
+
+// ConfigFile is what --config names, before or after the subcommand.
+func ConfigFile(c *cli.Context) string {
+	for _, at := range c.Lineage() {
+		if at.Command != nil && at.IsSet("config") {
+			return at.String("config")
+		}
 	}
-	return app
+	return ""
+}
+
+// Switch reports whether the flag is set before or after the subcommand.
+func Switch(c *cli.Context, name string) bool {
+	for _, at := range c.Lineage() {
+		if at.Command != nil && at.Bool(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // The library's own version flag would take -v.
