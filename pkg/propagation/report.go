@@ -3,7 +3,6 @@ package propagation
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
