@@ -107,9 +107,20 @@ func (s *Server) begin(r *http.Request, path string) (c *Call, ok bool) {
 	return c, true
 }
 
+// Observe has f told of every call from now on, when it has ended.
+func (s *Server) Observe(f func(Call)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.observe = f
+}
+
 func (s *Server) end(c *Call, status int) {
 	s.mu.Lock()
 	c.Status, c.End = status, time.Now()
+	observe, ended := s.observe, *c
 	s.mu.Unlock()
+	if observe != nil {
+		observe(ended)
+	}
 	s.running.Done()
 }

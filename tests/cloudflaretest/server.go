@@ -76,6 +76,7 @@ type Server struct {
 	faults    []*armed
 	delay     time.Duration
 	calls     []*Call
+	observe   func(Call)
 	tolerated bool
 	serial    int // of record ids
 }

@@ -71,18 +71,30 @@ func (w *World) log(server, transport string, from netip.Addr, req *dns.Msg) *Qu
 	return q
 }
 
-func (w *World) logAnswer(q *Query, resp *dns.Msg) {
-	if resp == nil {
-		return
-	}
+// Observe has f told of every question from now on, after its answer is logged and before it is sent. Where
+// there is no answer, f is told so. The answer waits for f.
+func (w *World) Observe(f func(Query)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	q.Rcode, q.AA = resp.Rcode, resp.Authoritative
-	for _, rr := range resp.Answer {
-		data := rr.String()[len(rr.Header().String()):]
-		if txt, ok := rr.(*dns.TXT); ok {
-			data = joined(txt)
+	w.observe = f
+}
+
+// logAnswer completes a question's entry; resp is nil where there is no answer.
+func (w *World) logAnswer(q *Query, resp *dns.Msg) {
+	w.mu.Lock()
+	if resp != nil {
+		q.Rcode, q.AA = resp.Rcode, resp.Authoritative
+		for _, rr := range resp.Answer {
+			data := rr.String()[len(rr.Header().String()):]
+			if txt, ok := rr.(*dns.TXT); ok {
+				data = joined(txt)
+			}
+			q.Answer = append(q.Answer, data)
 		}
-		q.Answer = append(q.Answer, data)
+	}
+	observe, done := w.observe, *q
+	w.mu.Unlock()
+	if observe != nil {
+		observe(done)
 	}
 }

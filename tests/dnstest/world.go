@@ -46,6 +46,7 @@ type World struct {
 	zones   map[string]*Zone // by canonical name
 	failing map[string]AskFailure
 	queries []*Query
+	observe func(Query)
 }
 
 // Option changes how a world is made.
