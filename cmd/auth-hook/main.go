@@ -23,17 +23,19 @@ func run(ctx context.Context, args, environ []string, _ io.Reader, stdout, stder
 }
 
 func newApp(environ []string) *cli.App {
-	app := hookcli.NewApp("auth-hook", "add the TXT record of a dns-01 challenge to the alias zone")
-	app.UsageText = "certbot certonly --manual --preferred-challenges dns\n" +
-		"    --manual-auth-hook /usr/local/bin/auth-hook --manual-cleanup-hook /usr/local/bin/cleanup-hook -d NAME\n" +
+	app := hookcli.NewApp("auth-hook", "add the TXT record of a dns-01 challenge to the alias zone",
+		hookcli.ExitDone, hookcli.ExitFailure, hookcli.ExitVerdict, hookcli.ExitUnknown, hookcli.ExitUsage,
+		hookcli.ExitProvider, hookcli.ExitPropagation, hookcli.ExitInterrupted)
+	app.UsageText = "certbot certonly --manual --preferred-challenges dns \\\n" +
+		"    --manual-auth-hook /usr/local/bin/auth-hook \\\n" +
+		"    --manual-cleanup-hook /usr/local/bin/cleanup-hook -d NAME\n" +
 		"auth-hook rehearse -d NAME [-d NAME ...]\n" +
 		"auth-hook --check-config [--config FILE]"
-	app.Description = "Certbot runs it without arguments. It checks that _acme-challenge.NAME leads to the alias zone,\n" +
-		"adds the value that certbot hands it beside whatever else is there, and returns when every\n" +
-		"authoritative server shows it. With several names, the last call writes and waits for all of them.\n\n" +
-		"Exit status:\n" + hookcli.ExitStatus(hookcli.ExitDone, hookcli.ExitFailure, hookcli.ExitVerdict, hookcli.ExitUnknown,
-		hookcli.ExitUsage, hookcli.ExitProvider, hookcli.ExitPropagation, hookcli.ExitInterrupted) +
-		"\nCertbot ignores it and goes on to the CA; the reason for a failure is on stderr and in the log."
+	app.Description = "Certbot runs it without arguments. It checks that _acme-challenge.NAME leads to the alias zone, adds\n" +
+		"the value that certbot hands it beside whatever else is there, and returns when every authoritative\n" +
+		"server shows it. With several names, the last call writes and waits for all of them.\n\n" +
+		"Certbot ignores the exit status and goes on to the CA; the reason for a failure is on stderr and in\n" +
+		"the log."
 	app.Action = setup.HookAction(environ, (*challenge.Hooks).Present)
 	app.Commands = []*cli.Command{rehearseCommand(environ)}
 	return app

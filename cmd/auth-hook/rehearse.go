@@ -27,7 +27,7 @@ func rehearseCommand(environ []string) *cli.Command {
 			"CA's failed validations. Takes the settings that the hooks take.",
 		Flags: hookcli.CommonFlags(
 			&cli.StringSliceFlag{Name: "d", Aliases: []string{"domain"}, Usage: "the `NAME` to rehearse, as certbot's -d takes it"},
-			&cli.BoolFlag{Name: "json", Usage: "print the steps as one JSON object"},
+			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print the steps as one JSON object"},
 		),
 		Action: func(c *cli.Context) error { return rehearse(c, environ) },
 	}

@@ -22,15 +22,16 @@ func run(ctx context.Context, args, environ []string, _ io.Reader, stdout, stder
 }
 
 func newApp(environ []string) *cli.App {
-	app := hookcli.NewApp("cleanup-hook", "remove the TXT records of the dns-01 challenges that auth-hook added")
-	app.UsageText = "certbot certonly --manual --preferred-challenges dns\n" +
-		"    --manual-auth-hook /usr/local/bin/auth-hook --manual-cleanup-hook /usr/local/bin/cleanup-hook -d NAME\n" +
+	app := hookcli.NewApp("cleanup-hook", "remove the TXT records that auth-hook added",
+		hookcli.ExitDone, hookcli.ExitFailure, hookcli.ExitVerdict, hookcli.ExitUsage, hookcli.ExitProvider, hookcli.ExitInterrupted)
+	app.UsageText = "certbot certonly --manual --preferred-challenges dns \\\n" +
+		"    --manual-auth-hook /usr/local/bin/auth-hook \\\n" +
+		"    --manual-cleanup-hook /usr/local/bin/cleanup-hook -d NAME\n" +
 		"cleanup-hook --check-config [--config FILE]"
-	app.Description = "Certbot runs it without arguments. The first call of an order removes exactly the values that the order's\n" +
-		"auth-hook calls added; other values at the same names stay. What could not be removed is kept in the\n" +
-		"journal and tried again by the next run of either hook.\n\n" +
-		"Exit status:\n" + hookcli.ExitStatus(hookcli.ExitDone, hookcli.ExitFailure, hookcli.ExitUsage, hookcli.ExitProvider, hookcli.ExitInterrupted) +
-		"\nCertbot ignores it; the reason for a failure is on stderr and in the log."
+	app.Description = "Certbot runs it without arguments. The first call of an order removes exactly the values that the\n" +
+		"order's auth-hook calls added; other values at the same names stay. What could not be removed is kept\n" +
+		"in the journal and tried again by the next run of either hook.\n\n" +
+		"Certbot ignores the exit status; the reason for a failure is on stderr and in the log."
 	app.Action = setup.HookAction(environ, (*challenge.Hooks).CleanUp)
 	return app
 }

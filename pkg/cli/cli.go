@@ -51,8 +51,8 @@ func Main(p Program) int {
 }
 
 // NewApp returns an application of that name with the flags that every program has and without the
-// library's own ways to exit and to print.
-func NewApp(name, usage string) *cli.App {
+// library's own ways to exit and to print. exits are the exit codes that it can return.
+func NewApp(name, usage string, exits ...int) *cli.App {
 	app := cli.NewApp()
 	app.Name = name
 	app.HelpName = name
@@ -60,6 +60,11 @@ func NewApp(name, usage string) *cli.App {
 	app.Version = Version()
 	app.HideHelpCommand = true
 	app.Flags = CommonFlags()
+	app.Metadata = map[string]any{exitsKey: exits}
+	app.CustomAppHelpTemplate = cli.AppHelpTemplate
+	if len(exits) > 0 {
+		app.CustomAppHelpTemplate += "\nEXIT STATUS:\n" + exitStatus(exits, "   %3d  %s\n")
+	}
 	return app
 }
 
@@ -68,8 +73,8 @@ func NewApp(name, usage string) *cli.App {
 func CommonFlags(own ...cli.Flag) []cli.Flag {
 	return append(own,
 		&cli.StringFlag{Name: "config", Usage: "read settings from `FILE` (default: /etc/certhook/certhook.env)"},
-		&cli.BoolFlag{Name: "check-config", Usage: "check the settings, say what is wrong with them, do nothing else"},
-		&cli.BoolFlag{Name: "v", Usage: "tell on stderr what is done"},
+		&cli.BoolFlag{Name: "check-config", DisableDefaultText: true, Usage: "check the settings, say what is wrong with them, do nothing else"},
+		&cli.BoolFlag{Name: "v", DisableDefaultText: true, Usage: "tell on stderr what is done"},
 	)
 }
 
@@ -95,9 +100,9 @@ func Switch(c *cli.Context, name string) bool {
 
 // The library's own version flag would take -v.
 func init() {
-	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version"}
+	cli.VersionFlag = &cli.BoolFlag{Name: "version", DisableDefaultText: true, Usage: "print the version"}
 	cli.VersionPrinter = func(c *cli.Context) { fmt.Fprintf(c.App.Writer, "%s %s\n", c.App.Name, c.App.Version) }
-	cli.HelpFlag = &cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"}
+	cli.HelpFlag = &cli.BoolFlag{Name: "help", DisableDefaultText: true, Aliases: []string{"h"}, Usage: "show help"}
 }
 
 // Run runs app with args, reports an error on stderr and returns the exit code.

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/certhook/certhook/pkg/fault"
 )
@@ -60,14 +63,20 @@ func ExitCode(ctx context.Context, err error) int {
 	return kinds[fault.KindOf(err)]
 }
 
-// ExitStatus describes the given exit codes, one a line, for a help text.
-func ExitStatus(codes ...int) string {
+// exitsKey is where an application keeps the exit codes that it can return.
+const exitsKey = "exits"
+
+// ExitStatus describes the exit codes of app in Markdown, for its man page.
+func ExitStatus(app *cli.App) string {
+	codes, _ := app.Metadata[exitsKey].([]int)
+	return exitStatus(codes, "**%d**\n: %s\n\n")
+}
+
+func exitStatus(codes []int, format string) string {
 	var b strings.Builder
 	for _, e := range exits {
-		for _, code := range codes {
-			if e.code == code {
-				fmt.Fprintf(&b, "  %3d  %s\n", e.code, e.meaning)
-			}
+		if slices.Contains(codes, e.code) {
+			fmt.Fprintf(&b, format, e.code, e.meaning)
 		}
 	}
 	return b.String()
