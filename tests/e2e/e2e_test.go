@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/miekg/dns"
@@ -29,7 +30,8 @@ type scene struct {
 const foreign = "somebody-else-put-this-here"
 
 // newScene brings up a lab. At the end of the test it checks that nothing of ours is left anywhere, that
-// the foreign values are, and that the provider was asked about no other zone than those of the records.
+// the foreign values are, that the provider was asked about no other zone than those of the records, and
+// that no public resolver was asked about a record: it would have remembered that there is none.
 func newScene(t *testing.T, o lab.Options, records ...string) *scene {
 	t.Helper()
 	if o.Zones == nil {
@@ -63,6 +65,12 @@ func (s *scene) checkClean(zones []string) {
 	}
 	for _, c := range s.API.OutsideZone(zones...) {
 		s.t.Errorf("outside %q: %s %s %v", zones, c.Method, c.Path, c.Query)
+	}
+	for _, q := range s.World.Queries() {
+		asked := slices.Contains(s.records, q.Name) || strings.HasPrefix(q.Name, "_acme-challenge.")
+		if asked && q.From.String() == lab.Resolver {
+			s.t.Errorf("a public resolver was asked about a challenge: %v", q)
+		}
 	}
 	if live := inFlight(s.t); len(live) > 0 {
 		s.t.Errorf("still in the journal: %q", live)

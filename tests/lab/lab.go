@@ -73,6 +73,7 @@ func New(tb TB, o Options) *Lab {
 	if inside == "" {
 		tb.Fatalf("lab: not inside the lab's namespaces; call Enter from TestMain or main")
 	}
+	noteSources()
 	l := &Lab{tb: tb}
 	l.forget()
 	var err error

@@ -3,11 +3,13 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -90,7 +92,7 @@ func reexecute() (int, error) {
 	signal.Notify(signals, unix.SIGINT, unix.SIGTERM)
 	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("make namespaces: %w", err)
+		return 0, fmt.Errorf("make namespaces: %w\nhint: in a container this takes --privileged", err)
 	}
 	go func() {
 		for s := range signals {
@@ -127,3 +129,18 @@ func build() (string, error) {
 	}
 	return folder, nil
 }
+
+// noteSources walks the sources of the programs under test so that go test sees the test depend on them: it
+// does not import them, and an old result would be taken for theirs.
+var noteSources = sync.OnceFunc(func() {
+	root, err := os.Getwd()
+	for err == nil && root != "/" {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		root = filepath.Dir(root)
+	}
+	for _, dir := range []string{"cmd", "pkg"} {
+		_ = filepath.WalkDir(filepath.Join(root, dir), func(_ string, _ fs.DirEntry, err error) error { return err })
+	}
+})
