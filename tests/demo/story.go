@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// width is how many columns a line may take.
+const width = 100
+
+// story prints lines as things happen, from any goroutine.
+type story struct {
+	w      io.Writer
+	began  time.Time // the clock's zero
+	colour bool
+
+	mu sync.Mutex
+}
+
+func newStory(to *os.File) *story {
+	_, err := unix.IoctlGetTermios(int(to.Fd()), unix.TCGETS)
+	return &story{w: to, began: time.Now(), colour: err == nil && os.Getenv("NO_COLOR") == ""}
+}
+
+// say prints lines as they are.
+func (s *story) say(lines ...string) {
+	for _, line := range lines {
+		s.print("", line)
+	}
+}
+
+// act begins a part of the story, by its title or by what is typed.
+func (s *story) act(title string) {
+	s.print("", "")
+	s.print(bold, title)
+}
+
+// event says when somebody did something.
+func (s *story) event(at time.Time, who, what string) {
+	s.print("", fmt.Sprintf("%6.2f s  %-7s  %s", at.Sub(s.began).Seconds(), who, what))
+}
+
+// proof says whether something holds.
+func (s *story) proof(holds bool, what string) {
+	if holds {
+		s.print(green, "  ok      "+what)
+	} else {
+		s.print(red, "  FAILED  "+what)
+	}
+}
+
+const (
+	bold  = "\x1b[1m"
+	green = "\x1b[32m"
+	red   = "\x1b[31m"
+	plain = "\x1b[0m"
+)
+
+func (s *story) print(colour, line string) {
+	line = clip(line, width)
+	if s.colour && colour != "" {
+		line = colour + line + plain
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintln(s.w, line)
+}
+
+// clip shortens a line to so many characters and shows that it did.
+func clip(line string, most int) string {
+	line = strings.TrimRight(line, " ")
+	if utf8.RuneCountInString(line) <= most {
+		return line
+	}
+	return string([]rune(line)[:most-1]) + "…"
+}
