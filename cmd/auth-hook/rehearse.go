@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -113,11 +114,11 @@ func (r *report) add(s challenge.Step) {
 	defer r.mu.Unlock()
 	r.steps = append(r.steps, out)
 	if !r.asJSON {
-		about := s.Domain
-		if about == "" {
-			about = s.Record
+		about := cmp.Or(s.Domain, s.Record)
+		if about != "" {
+			about += ": "
 		}
-		fmt.Fprintf(r.w, "%-7s %6.2f s  %-10s  %s: %s\n", out.Result, out.Seconds, out.Step, about, out.Detail)
+		fmt.Fprintf(r.w, "%-7s %6.2f s  %-10s  %s%s\n", out.Result, out.Seconds, out.Step, about, out.Detail)
 	}
 }
 

@@ -3,8 +3,8 @@ package main
 import (
 	"testing"
 
-	"github.com/certhook/certhook/cmd/internal/scripttest"
 	"github.com/certhook/certhook/pkg/cli"
+	"github.com/certhook/certhook/tests/scripttest"
 )
 
 func TestMain(m *testing.M) {

@@ -78,7 +78,13 @@ type Step struct {
 }
 
 func (h *Hooks) step(s Step) {
-	attrs := []any{"domain", s.Domain, "record", s.Record, "took", s.Took.Round(time.Millisecond)}
+	var attrs []any
+	for _, a := range []slog.Attr{slog.String("domain", s.Domain), slog.String("record", s.Record)} {
+		if a.Value.String() != "" {
+			attrs = append(attrs, a)
+		}
+	}
+	attrs = append(attrs, "took", s.Took.Round(time.Millisecond))
 	switch {
 	case s.Err != nil:
 		h.Log.Info(string(s.Name)+" failed", append(attrs, "error", s.Err)...)

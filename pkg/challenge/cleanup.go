@@ -18,20 +18,29 @@ import (
 // first find nothing left to do. A value that is on no record is removed by its name and content alone.
 // An error means that at least one value was not removed; it stays in the journal for the next hook run.
 func (h *Hooks) CleanUp(ctx context.Context, c certbot.Challenge, by Caller) (string, error) {
-	defer h.Sweep(ctx)
 	api, cancel := context.WithTimeout(ctx, h.ProviderTimeout)
 	defer cancel()
+	var ids []journal.ID
+	defer func() { h.Sweep(ctx, ids...) }()
 	if together(c, by) {
-		if text, done, err := h.endOrder(api, c, by); done || err != nil {
+		id := journal.RunID(by.Run)
+		ids = append(ids, id)
+		if text, done, err := h.endOrder(api, id, c, by); done || err != nil {
 			return text, err
 		}
 	}
-	return h.endValue(api, c, by)
+	target, err := h.Targets.Target(c.Domain)
+	if err != nil {
+		return "", err
+	}
+	id := journal.ValueID(target.Record, c.Validation)
+	ids = append(ids, id)
+	return h.endValue(api, id, c, by, target)
 }
 
 // endOrder ends the run's current order. done is false when the call is on no record of it.
-func (h *Hooks) endOrder(ctx context.Context, c certbot.Challenge, by Caller) (text string, done bool, err error) {
-	f, err := h.lock(ctx, by, journal.RunID(by.Run))
+func (h *Hooks) endOrder(ctx context.Context, id journal.ID, c certbot.Challenge, by Caller) (text string, done bool, err error) {
+	f, err := h.lock(ctx, by, id)
 	if err != nil {
 		return "", false, err
 	}
@@ -62,23 +71,20 @@ func (h *Hooks) endOrder(ctx context.Context, c certbot.Challenge, by Caller) (t
 
 // endValue removes one value that belongs to no order that we know of. It goes into the journal first,
 // so that a removal that fails is tried again.
-func (h *Hooks) endValue(ctx context.Context, c certbot.Challenge, by Caller) (string, error) {
-	target, err := h.Targets.Target(c.Domain)
-	if err != nil {
-		return "", err
-	}
-	f, err := h.lock(ctx, by, journal.ValueID(target.Record, c.Validation))
+func (h *Hooks) endValue(ctx context.Context, id journal.ID, c certbot.Challenge, by Caller, target delegation.Target) (string, error) {
+	f, err := h.lock(ctx, by, id)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
+	f.Ended = true
 	if len(f.Live()) == 0 {
 		e := journal.Entry{Domain: c.Domain, Name: target.Record, Value: c.Validation, Alias: target.Alias, Provider: h.ProviderName}
 		e.Set(journal.Writing)
 		f.Put(e)
-		if err := f.Save(); err != nil {
-			return "", err
-		}
+	}
+	if err := f.Save(); err != nil {
+		return "", err
 	}
 	text, err := h.remove(ctx, f.Live())
 	if err != nil {

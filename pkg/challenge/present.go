@@ -25,7 +25,8 @@ func (h *Hooks) Present(ctx context.Context, c certbot.Challenge, by Caller) (st
 		}
 		c.Size, c.Remaining = 1, 0
 	}
-	f, err := h.lock(ctx, by, fileID(c, by, target.Record))
+	id := fileID(c, by, target.Record)
+	f, err := h.lock(ctx, by, id)
 	if err != nil {
 		return "", err
 	}
@@ -54,7 +55,7 @@ func (h *Hooks) Present(ctx context.Context, c certbot.Challenge, by Caller) (st
 		waited, waitErr = h.wait(ctx, groups)
 		err = errors.Join(err, waitErr)
 	}
-	h.Sweep(ctx)
+	h.Sweep(ctx, id)
 	return waited, err
 }
 

@@ -3,16 +3,17 @@ package challenge
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/certhook/certhook/pkg/certbot"
 	"github.com/certhook/certhook/pkg/journal"
 )
 
-// Sweep removes what this host's dead runs of certbot have left, and what runs that cannot be traced
-// left more than an hour ago. It takes a few seconds at most; what it cannot do stays for the next time
-// and is only warned of.
-func (h *Hooks) Sweep(ctx context.Context) {
+// Sweep removes what this host's runs of certbot left that have ended or died, and what runs that cannot
+// be traced left more than an hour ago. It takes a few seconds at most; what it cannot do stays for the
+// next time and is only warned of. The files in except are the caller's own business.
+func (h *Hooks) Sweep(ctx context.Context, except ...journal.ID) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	ids, err := h.Journal.IDs()
@@ -23,6 +24,9 @@ func (h *Hooks) Sweep(ctx context.Context) {
 	for _, id := range ids {
 		if ctx.Err() != nil {
 			return
+		}
+		if slices.Contains(except, id) {
+			continue
 		}
 		if err := h.sweep(ctx, id); err != nil && !errors.Is(err, journal.ErrBusy) {
 			h.Log.Warn("a record of an earlier run is left", "error", err)
@@ -36,15 +40,22 @@ func (h *Hooks) sweep(ctx context.Context, id journal.ID) error {
 		return err
 	}
 	defer f.Close()
-	if !h.abandoned(f) {
+	abandoned, live := h.abandoned(f), f.Live()
+	if !abandoned && !f.Ended {
 		return nil
 	}
-	if live := f.Live(); len(live) > 0 {
+	if len(live) > 0 {
 		if _, err := h.remove(ctx, live); err != nil {
 			return errors.Join(err, f.Save())
 		}
 	}
-	return f.Delete()
+	if abandoned || id.Single() {
+		return f.Delete()
+	}
+	if len(live) > 0 {
+		return f.Save() // it still tells the later cleanup calls of its run that nothing is left to do
+	}
+	return nil
 }
 
 // abandoned reports whether no hook of the run will come any more.

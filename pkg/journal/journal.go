@@ -89,10 +89,15 @@ func RunID(r certbot.Run) ID {
 	return digest("run", fmt.Sprint(r.PID), fmt.Sprint(r.Start), r.Boot, r.PIDNS)
 }
 
-// ValueID is the file of one record whose run could not be told.
+const single = "call-"
+
+// ValueID is the file of one record that belongs to no order.
 func ValueID(name, value string) ID {
-	return "call-" + digest("value", name, value)
+	return single + digest("value", name, value)
 }
+
+// Single reports whether id is a ValueID.
+func (id ID) Single() bool { return strings.HasPrefix(string(id), single) }
 
 func digest(parts ...string) ID {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))

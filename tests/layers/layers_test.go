@@ -61,7 +61,7 @@ var standing = []struct {
 	{"pkg/config", edge},
 	{"pkg/cli", edge},
 
-	{"cmd/internal/scripttest", test},
+	{"tests/scripttest", test},
 	{"cmd/internal/*", command},
 	{"cmd/*", command},
 

@@ -35,18 +35,17 @@ func HookAction(environ []string, work Work) cli.ActionFunc {
 		}
 		log, closeLog := Log(c, s, c.App.ErrWriter)
 		defer closeLog()
-		log = log.With("for", ch.Domain)
 		hooks, err := Hooks(s, log)
 		if err == nil {
 			var text string
 			if text, err = work(hooks, c.Context, ch, hooks.FindCaller()); err == nil {
-				log.Debug("done", "outcome", text)
+				log.Debug("done", "domain", ch.Domain, "outcome", text)
 				fmt.Fprintf(c.App.Writer, "%s: %s\n", c.App.Name, text)
 				return nil
 			}
 		}
 		// Debug: people read it from Report.
-		log.Debug("failed", "error", err, "exit", hookcli.ExitCode(c.Context, err))
+		log.Debug("failed", "domain", ch.Domain, "error", err, "exit", hookcli.ExitCode(c.Context, err))
 		return err
 	}
 }

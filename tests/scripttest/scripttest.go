@@ -1,8 +1,9 @@
-// Package scripttest runs the txtar scripts of the commands against the real main functions.
+// Package scripttest runs txtar scripts against the project's programs.
 package scripttest
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"strconv"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/certhook/certhook/pkg/cli"
 )
+
+// Command is a command of a test's own scripts.
+type Command = func(ts *testscript.TestScript, neg bool, args []string)
 
 // Main runs the tests with the programs on the scripts' PATH.
 func Main(m *testing.M, programs map[string]cli.Program) {
@@ -25,12 +29,27 @@ func Main(m *testing.M, programs map[string]cli.Program) {
 // Run runs the scripts of a folder. Besides testscript's own commands they have "exits CODE PROGRAM
 // [ARG...]", which fails on any other exit code.
 func Run(t *testing.T, dir string) {
-	testscript.Run(t, testscript.Params{
-		Dir: dir,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits,
-		},
-	})
+	testscript.Run(t, testscript.Params{Dir: dir, Cmds: map[string]Command{"exits": exits}})
+}
+
+// RunInTurn is Run for scripts that share something of which there is only one. setup prepares each
+// script; commands are added to those that every script has.
+func RunInTurn(t *testing.T, dir string, commands map[string]Command, setup func(*testing.T, *testscript.Env)) {
+	all := map[string]Command{"exits": exits}
+	maps.Copy(all, commands)
+	testscript.RunT(serial{t}, testscript.Params{Dir: dir, Cmds: all, Setup: func(env *testscript.Env) error {
+		setup(env.T().(serial).T, env)
+		return nil
+	}})
+}
+
+// serial is a test whose subtests do not run in parallel.
+type serial struct{ *testing.T }
+
+func (s serial) Parallel()     {}
+func (s serial) Verbose() bool { return testing.Verbose() }
+func (s serial) Run(name string, f func(testscript.T)) {
+	s.T.Run(name, func(t *testing.T) { f(serial{t}) })
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {
