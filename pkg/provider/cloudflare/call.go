@@ -162,11 +162,8 @@ func (c *call) remove(ctx context.Context) (removed bool, err error) {
 		if c.err != nil {
 			err = c.err // libdns takes a failed look-up for an empty one
 		}
-		f, _ := errors.AsType[*failure](err)
 		switch {
-		case c.listed && f != nil && f.has(codeNoSuchEntry):
-			removed = true // somebody was faster, or the reply to our first try was lost: look again
-		case c.listed && doubt(err):
+		case c.listed && doubt(err): // the deletion's, "no such record" too: our first try may have done it
 			return c.gone(ctx, err)
 		case err != nil && c.deleted == 0:
 			return false, err

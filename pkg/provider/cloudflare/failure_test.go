@@ -121,7 +121,7 @@ func faultyLab(t *testing.T) (*lab, []string) {
 
 // patience is enough for all repetitions in the lab, and ends what does not come.
 func patience(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
 	t.Cleanup(cancel)
 	return ctx
 }

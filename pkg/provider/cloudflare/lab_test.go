@@ -90,8 +90,17 @@ func (l *lab) dns(name string) []string {
 	return values
 }
 
+// settle waits until no request is under way, for the client may have left it.
+func (l *lab) settle() {
+	busy := func(c cloudflaretest.Call) bool { return c.End.IsZero() }
+	for slices.ContainsFunc(l.Calls(), busy) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // everything lists all records of all zones.
 func (l *lab) everything() []string {
+	l.settle()
 	var all []string
 	for _, z := range allZones {
 		for _, r := range l.Records(z) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/certhook/certhook/pkg/fault"
+	"github.com/certhook/certhook/pkg/provider"
 	"github.com/certhook/certhook/pkg/provider/cloudflare"
 	"github.com/certhook/certhook/tests/cloudflaretest"
 )
@@ -129,6 +130,19 @@ func TestIdentical(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The API gives these back in another spelling, so that they could never be found again.
+func TestQuotesRefused(t *testing.T) {
+	l := newLab(t)
+	p := l.provider(nil)
+	for _, v := range []string{`"` + value + `"`, `a"b`, `a\b`, `"`} {
+		rec := provider.TXT{Name: owner, Value: v, TTL: time.Minute}
+		checkProvider(t, p.Add(t.Context(), pinned, rec))
+		_, err := p.Remove(t.Context(), pinned, rec)
+		checkProvider(t, err)
+	}
+	l.wantAsked()
 }
 
 // A wait beyond the deadline is not slept through.

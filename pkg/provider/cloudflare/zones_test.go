@@ -1,12 +1,15 @@
 package cloudflare_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/certhook/certhook/pkg/fault"
 	"github.com/certhook/certhook/pkg/provider"
@@ -62,6 +65,55 @@ func TestZones(t *testing.T) {
 			}
 			if got := l.asked(); !slices.Equal(got, []string{"GET zones"}) {
 				t.Errorf("requests were %q", got)
+			}
+		})
+	}
+}
+
+// Two accounts may have a zone of one name; the operator has to say which is meant.
+func TestZoneInTwoAccounts(t *testing.T) {
+	l := newLab(t)
+	l.AddZoneStatus(zone, "pending")
+	_, err := l.provider(nil).Zone(t.Context(), zone)
+	checkProvider(t, err)
+	if !strings.Contains(fault.HintOf(err), "CLOUDFLARE_ZONE_ID") {
+		t.Errorf("hint %q does not name the setting", fault.HintOf(err))
+	}
+}
+
+// An answer that is not a success about this very zone is not believed, even where it holds a zone.
+func TestZoneAnswers(t *testing.T) {
+	entry := func(id, name, status string) string {
+		return fmt.Sprintf(`{"id":%q,"name":%q,"status":%q}`, id, name, status)
+	}
+	good := entry(pinned.ID, zone, "active")
+	tests := []struct {
+		name, body string
+		ok         bool
+	}{
+		{"good", `{"success":true,"errors":[],"result":[` + good + `]}`, true},
+		{"upper case and dot", `{"success":true,"errors":[],"result":[` + entry(pinned.ID, strings.ToUpper(zone)+".", "active") + `]}`, true},
+		{"no success", `{"success":false,"errors":[],"result":[` + good + `]}`, false},
+		{"success not said", `{"errors":[],"result":[` + good + `]}`, false},
+		{"errors", `{"success":true,"errors":[{"code":1,"message":"but"}],"result":[` + good + `]}`, false},
+		{"parent", `{"success":true,"errors":[],"result":[` + entry(cloudflaretest.ZoneID("example.net"), "example.net", "active") + `]}`, false},
+		{"look-alike", `{"success":true,"errors":[],"result":[` + entry(pinned.ID, "not"+zone, "active") + `]}`, false},
+		{"two", `{"success":true,"errors":[],"result":[` + good + "," + entry(pinned.ID, "example.net", "active") + `]}`, false},
+		{"no status", `{"success":true,"errors":[],"result":[` + entry(pinned.ID, zone, "") + `]}`, false},
+		{"path as id", `{"success":true,"errors":[],"result":[` + entry("../x", zone, "active") + `]}`, false},
+		{"not a list", `{"success":true,"errors":[],"result":` + good + `}`, false},
+		{"more after the end", `{"success":true,"errors":[],"result":[` + good + `]}{}`, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := newLab(t)
+			l.Break(cloudflaretest.Fault{Body: tt.body})
+			got, err := l.provider(nil).Zone(t.Context(), zone)
+			if tt.ok && (err != nil || got != pinned) {
+				t.Errorf("Zone = %+v, %v", got, err)
+			}
+			if !tt.ok {
+				checkProvider(t, err)
 			}
 		})
 	}
@@ -151,6 +203,36 @@ func TestWrongZoneIDStuck(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Nor is anything else deleted in its place, whatever id the answer names.
+func TestWrongZoneIDLyingEcho(t *testing.T) {
+	l := newLab(t, allZones...)
+	victim := l.Seed("example.net", "TXT", "www.example.net", foreign)
+	anyID := regexp.MustCompile(`"id":"[0-9a-f]{32}"`)
+	l.Break(cloudflaretest.Fault{Rewrite: func(body []byte) []byte {
+		return anyID.ReplaceAll(body, []byte(`"id":"`+victim+`"`))
+	}}.On(http.MethodPost, cloudflaretest.RecordSet))
+	err := l.provider(map[string]string{zone: cloudflaretest.ZoneID("example.net")}).Add(t.Context(), provider.Zone{Name: zone}, challenge)
+	checkProvider(t, err)
+	if got := l.dns("www.example.net"); !slices.Equal(got, []string{foreign}) {
+		t.Errorf("a foreign record was deleted: %q", got)
+	}
+}
+
+// Taking a stray record back has time of its own.
+func TestWrongZoneIDOutOfTime(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, allZones...)
+	l.Break(cloudflaretest.Fault{Delay: 1300 * time.Millisecond}.On(http.MethodGet, cloudflaretest.RecordSet))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err := l.provider(map[string]string{zone: cloudflaretest.ZoneID("example.net")}).Add(ctx, provider.Zone{Name: zone}, challenge)
+	checkProvider(t, err)
+	if ctx.Err() == nil {
+		t.Error("the deadline did not pass meanwhile")
+	}
+	l.wantUnchanged(nil)
 }
 
 // An id of a zone that the token has not, or of nothing.
