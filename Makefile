@@ -53,7 +53,6 @@ e2e: setup ## end-to-end tests: certbot, a CA and DNS in a network namespace (as
 test: check unit e2e ## all of them
 
 demo: ## the whole story on the terminal, with nothing configured (as root)
-	@scripts/setup.sh demo
 	@scripts/demo.sh
 
 setup: # fetches all that is built; "go mod tidy" in check looks at a few modules more

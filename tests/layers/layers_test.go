@@ -61,7 +61,7 @@ var standing = []struct {
 	{"pkg/config", edge},
 	{"pkg/cli", edge},
 
-	{"tests/scripttest", test},
+	{"cmd/internal/man", test},
 	{"cmd/internal/*", command},
 	{"cmd/*", command},
 
