@@ -27,12 +27,17 @@ import (
 //	txt DOMAIN [VALUE...]                               fail unless the alias zone has exactly these values
 //	inflight N                                          fail unless the journal takes N records for existing
 //	settings [KEY=VALUE...]                             write the settings file
+//	token edit-only|edit-only-everywhere                take other permissions from the token
+//	nothing-outside                                     fail if any other zone has a TXT
 func TestScripts(t *testing.T) {
 	scripttest.RunInTurn(t, "testdata", map[string]scripttest.Command{
 		"challenge": challenge, "delegate": delegate, "api": api, "lag": lag, "production": production,
 		"txt": txt, "inflight": inflight, "settings": settings,
+		"token": token, "nothing-outside": nothingOutside,
 	}, func(t *testing.T, env *testscript.Env) {
 		env.Values[labKey{}] = &labScript{Lab: lab.New(t, lab.Options{}), t: t}
+		env.Setenv("ZONE_ID", cloudflaretest.ZoneID(lab.AliasZone))
+		env.Setenv("OTHER_ZONE_ID", cloudflaretest.ZoneID(lab.ProductionZone))
 		env.Setenv("PATH", filepath.Dir(lab.Hook("auth-hook"))+string(os.PathListSeparator)+env.Getenv("PATH"))
 	})
 }
@@ -121,4 +126,18 @@ func settings(ts *testscript.TestScript, _ bool, args []string) {
 		values[key] = v
 	}
 	of(ts).Configure(values)
+}
+
+func token(ts *testscript.TestScript, _ bool, args []string) {
+	of(ts).API.AddToken(cloudflaretest.Token{
+		Secret: lab.Token, Zones: []string{lab.AliasZone}, DNSEdit: true, AllZones: args[0] == "edit-only-everywhere",
+	})
+}
+
+func nothingOutside(ts *testscript.TestScript, _ bool, _ []string) {
+	for _, zone := range lab.Zones() {
+		if got := of(ts).World.AllTXT(zone); zone != lab.AliasZone && len(got) > 0 {
+			ts.Fatalf("zone %s has %q", zone, got)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 
 	"github.com/urfave/cli/v2"
 
@@ -101,9 +102,9 @@ func Hooks(s *config.Settings, log *slog.Logger) (*challenge.Hooks, error) {
 func openProvider(s *config.Settings) (provider.Provider, error) {
 	switch s.DNSProvider {
 	case config.Cloudflare:
-		return cloudflare.New(cloudflare.Config{
-			Token: s.CloudflareToken.Reveal(), Zones: s.CloudflareZoneIDs, APIURL: s.CloudflareAPIURL,
-		})
+		named := maps.Clone(s.CloudflareZoneIDs)
+		delete(named, "") // whose zone it is DNS tells: Hooks.PinnedZoneID
+		return cloudflare.New(cloudflare.Config{Token: s.CloudflareToken.Reveal(), Zones: named, APIURL: s.CloudflareAPIURL})
 	}
 	return nil, fault.Errorf(fault.Usage, "DNS_PROVIDER=%s: this version of certhook has no such driver", s.DNSProvider).
 		WithHint("the one that it has is %s", config.Cloudflare)

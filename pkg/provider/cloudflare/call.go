@@ -79,10 +79,12 @@ func (c *call) add(ctx context.Context, ttl time.Duration) error {
 	}
 }
 
-// create sends the record once.
+// create sends the record once, under its complete name, as the API's documentation has it. In a zone that
+// does not hold the name, which only a wrong zone id leads to, the API takes it as relative, so that no
+// name in use is hit, and the echo shows it.
 func (c *call) create(ctx context.Context, ttl time.Duration) error {
 	_, err := c.libdns().AppendRecords(ctx, c.zone.Name, []libdns.Record{
-		libdns.TXT{Name: c.sentName(), TTL: ttl, Text: c.value},
+		libdns.TXT{Name: c.name, TTL: ttl, Text: c.value},
 	})
 	switch {
 	case c.err != nil:
@@ -95,18 +97,6 @@ func (c *call) create(ctx context.Context, ttl time.Duration) error {
 		return err
 	}
 	return errors.New("libdns sent no record")
-}
-
-// sentName is the name to create the record under. The API takes one that ends in the zone's name as
-// absolute and any other as relative, and its echo names no zone. A relative name therefore tells apart
-// every zone the record could land in: if the zone id is not this zone's, the echo cannot be our name. An
-// absolute one would be echoed unchanged by a parent zone too, so it is used only for a name that would
-// be taken as absolute in this zone by mistake.
-func (c *call) sentName() string {
-	if dnsname.Within(c.relative, c.zone.Name) {
-		return c.name
-	}
-	return c.relative
 }
 
 // stray is a record that came to be at another name than the one asked for: the zone id is another zone's.
@@ -128,7 +118,7 @@ func (e *stray) Error() string {
 // is taken back, or the answer is worth nothing.
 func (c *call) mismatch(ctx context.Context, echo record) error {
 	at, err := dnsname.Parse(echo.Name)
-	elsewhere := err == nil && at != c.name && (c.relative == "@" || at == c.sentName() || strings.HasPrefix(at, c.sentName()+"."))
+	elsewhere := err == nil && strings.HasPrefix(at, c.name+".")
 	if !elsewhere || echo.Type != "TXT" || !c.holdsValue(echo) || !validID(echo.ID) {
 		return unusable(request{method: http.MethodPost, path: c.records()},
 			fmt.Errorf("the answer is about another record, %s %q", echo.Type, echo.Name))

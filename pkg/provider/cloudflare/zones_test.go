@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/certhook/certhook/pkg/dnsname"
 	"github.com/certhook/certhook/pkg/fault"
 	"github.com/certhook/certhook/pkg/provider"
 	"github.com/certhook/certhook/tests/cloudflaretest"
@@ -160,7 +161,7 @@ func TestPinnedZone(t *testing.T) {
 // An id that is another zone's: nothing may stay in that zone, and it must be said.
 func TestWrongZoneID(t *testing.T) {
 	for _, wrong := range allZones {
-		if wrong == zone {
+		if dnsname.Within(zone, wrong) {
 			continue
 		}
 		for _, name := range []string{owner, "_acme-challenge." + zone, zone} {
@@ -186,6 +187,26 @@ func TestWrongZoneID(t *testing.T) {
 	}
 }
 
+// The id of a zone above is no way to another name: the record has its own name there, too, where the zone
+// cut hides it until it is removed again.
+func TestZoneIDOfTheParent(t *testing.T) {
+	l := newLab(t, allZones...)
+	l.Seed("example.net", "TXT", "_acme-challenge.svc.example.net", foreign)
+	before := l.everything()
+	p := l.provider(map[string]string{zone: cloudflaretest.ZoneID("example.net")})
+	if err := p.Add(t.Context(), provider.Zone{Name: zone}, challenge); err != nil {
+		t.Fatal(err)
+	}
+	made := l.Records("example.net")
+	if len(made) != 2 || made[1].Name != challenge.Name && made[0].Name != challenge.Name {
+		t.Errorf("records of the parent: %+v", made)
+	}
+	if removed, err := p.Remove(t.Context(), provider.Zone{Name: zone}, challenge); err != nil || !removed {
+		t.Errorf("Remove = %v, %v", removed, err)
+	}
+	l.wantUnchanged(before)
+}
+
 // If a stray record cannot be taken back, the error names it.
 func TestWrongZoneIDStuck(t *testing.T) {
 	for name, broken := range map[string]cloudflaretest.Fault{
@@ -195,9 +216,9 @@ func TestWrongZoneIDStuck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, allZones...)
 			l.Break(broken)
-			err := l.provider(map[string]string{zone: cloudflaretest.ZoneID("example.net")}).Add(t.Context(), provider.Zone{Name: zone}, challenge)
+			err := l.provider(map[string]string{zone: cloudflaretest.ZoneID("example.com")}).Add(t.Context(), provider.Zone{Name: zone}, challenge)
 			checkProvider(t, err)
-			left := l.Records("example.net")
+			left := l.Records("example.com")
 			if len(left) != 1 || !strings.Contains(err.Error(), left[0].ID) || !strings.Contains(err.Error(), left[0].Name) {
 				t.Errorf("%+v is left, which the error does not tell: %v", left, err)
 			}
@@ -208,14 +229,14 @@ func TestWrongZoneIDStuck(t *testing.T) {
 // Nor is anything else deleted in its place, whatever id the answer names.
 func TestWrongZoneIDLyingEcho(t *testing.T) {
 	l := newLab(t, allZones...)
-	victim := l.Seed("example.net", "TXT", "www.example.net", foreign)
+	victim := l.Seed("example.com", "TXT", "www.example.com", foreign)
 	anyID := regexp.MustCompile(`"id":"[0-9a-f]{32}"`)
 	l.Break(cloudflaretest.Fault{Rewrite: func(body []byte) []byte {
 		return anyID.ReplaceAll(body, []byte(`"id":"`+victim+`"`))
 	}}.On(http.MethodPost, cloudflaretest.RecordSet))
-	err := l.provider(map[string]string{zone: cloudflaretest.ZoneID("example.net")}).Add(t.Context(), provider.Zone{Name: zone}, challenge)
+	err := l.provider(map[string]string{zone: cloudflaretest.ZoneID("example.com")}).Add(t.Context(), provider.Zone{Name: zone}, challenge)
 	checkProvider(t, err)
-	if got := l.dns("www.example.net"); !slices.Equal(got, []string{foreign}) {
+	if got := l.dns("www.example.com"); !slices.Equal(got, []string{foreign}) {
 		t.Errorf("a foreign record was deleted: %q", got)
 	}
 }
@@ -227,7 +248,7 @@ func TestWrongZoneIDOutOfTime(t *testing.T) {
 	l.Break(cloudflaretest.Fault{Delay: 1300 * time.Millisecond}.On(http.MethodGet, cloudflaretest.RecordSet))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	err := l.provider(map[string]string{zone: cloudflaretest.ZoneID("example.net")}).Add(ctx, provider.Zone{Name: zone}, challenge)
+	err := l.provider(map[string]string{zone: cloudflaretest.ZoneID("example.com")}).Add(ctx, provider.Zone{Name: zone}, challenge)
 	checkProvider(t, err)
 	if ctx.Err() == nil {
 		t.Error("the deadline did not pass meanwhile")
