@@ -12,7 +12,13 @@ if [ "$(id -u)" -ne 0 ]; then
 	exit 1
 fi
 scripts/setup.sh demo
+
+# An interrupted "go run" leaves its folder behind.
+TMPDIR=$(mktemp -d)
+trap 'rm -rf "$TMPDIR"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' HUP TERM
 # Root may build here what somebody else has checked out, where git refuses to tell the version.
-export GOTOOLCHAIN=local GOFLAGS="${GOFLAGS:-} -buildvcs=false"
+export TMPDIR GOTOOLCHAIN=local GOFLAGS="${GOFLAGS:-} -buildvcs=false"
 echo "demo: building; a minute or two the first time" >&2
-exec go run ./tests/demo "$@"
+go run ./tests/demo "$@"

@@ -32,19 +32,19 @@ func TestStory(t *testing.T) {
 	s.event(s.began.Add(12340*time.Millisecond), "dns", "ada shows it")
 	s.say(strings.Repeat("ä", width) + "  ")
 	s.say(strings.Repeat("ä", width+1))
-	s.proof(true, "holds")
-	s.proof(false, "does not")
+	s.proof("holds", nil)
+	s.proof("does not", []string{"this", "that"})
 	want := "\n$ certbot\n 12.34 s  dns      ada shows it\n" +
 		strings.Repeat("ä", width) + "\n" + strings.Repeat("ä", width-1) + "…\n" +
-		"  ok      holds\n  FAILED  does not\n"
+		"  ok      holds\n  FAILED  does not\n          but: this\n          but: that\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
 
 	b.Reset()
 	s.colour = true
-	s.proof(false, "does not")
-	if got := b.String(); !strings.HasPrefix(got, red) || !strings.HasSuffix(got, plain+"\n") {
+	s.proof("does not", []string{"this"})
+	if got := b.String(); !strings.HasPrefix(got, red+"  FAILED  does not"+plain+"\n") {
 		t.Errorf("in colour: %q", got)
 	}
 }
@@ -107,7 +107,6 @@ func (s *scene) issuance() {
 func TestWatchTells(t *testing.T) {
 	for d, want := range map[detail][]string{
 		full: {
-			"dns ns1.example.com has the CNAME for svc.example.com",
 			"api GET /zones?name=deleg.example.net 200 80 ms",
 			"api POST /zones/{deleg.example.net}/dns_records 200 80 ms 2 at once",
 			"dns ada shows oT1TTP8…",
@@ -180,6 +179,7 @@ unfinished`
 		"auth-hook example.com: warning: one",
 		"auth-hook example.com: hint: two",
 		"cleanup-hook example.com: 2 values removed",
+		"has received the certificate",
 	}
 	var h hookReader
 	var got []string

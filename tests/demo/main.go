@@ -80,14 +80,14 @@ func (d *demo) setStage() {
 }
 
 func (d *demo) tellSituation() {
-	d.story.say("certbot, a CA (Pebble), a resolver (unbound), name servers, Cloudflare's API: a world of their own.",
+	d.story.say("Real certbot, Pebble as the CA, unbound, DNS servers and a Cloudflare API, in a sealed namespace.",
 		lab.ProductionZone+" is in production. All that was ever done to it, once and by hand:")
 	for i, domain := range []string{single[0], wildcard[0]} {
 		d.story.say(fmt.Sprintf("  %-32s  CNAME  %s.", dnsname.Challenge(domain)+".", d.records[i]))
 	}
 	var late []string
 	for _, lag := range lags {
-		late = append(late, fmt.Sprintf("%.1f", lag.Seconds()))
+		late = append(late, fmt.Sprintf("%g", lag.Seconds()))
 	}
 	d.story.say(lab.AliasZone+" is ours. Its name servers show a change after "+strings.Join(late, ", ")+" s.",
 		"At both targets stands a TXT of somebody else's, which has to stay.",

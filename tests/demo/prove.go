@@ -19,50 +19,39 @@ import (
 func (d *demo) prove() {
 	d.story.act("Afterwards")
 	failed := 0
-	proof := func(holds bool, format string, args ...any) {
-		if !holds {
-			failed++
-		}
-		d.story.proof(holds, fmt.Sprintf(format, args...))
+	proof := func(claim string, but []string) {
+		d.story.proof(claim, but)
+		failed += min(len(but), 1)
 	}
 
 	for _, l := range d.lineages {
-		cert, err := d.certificate(l.names)
-		if err != nil {
-			proof(false, "certificate for %s: %v", strings.Join(l.names, " and "), err)
-			continue
+		names := strings.Join(l.names, " and ")
+		switch cert, err := d.certificate(l.names); {
+		case err != nil:
+			proof("certificate for "+names, []string{err.Error()})
+		case cert.SerialNumber.Cmp(l.first.SerialNumber) == 0:
+			proof("certificate for "+names+", renewed", []string{"it is still the first one"})
+		default:
+			proof("certificate for "+names+", renewed, valid until "+cert.NotAfter.Format(time.DateOnly), nil)
 		}
-		proof(cert.SerialNumber.Cmp(l.first.SerialNumber) != 0, "certificate for %s, renewed, valid until %s",
-			strings.Join(l.names, " and "), cert.NotAfter.Format(time.DateOnly))
 	}
 
-	ours, theirs := d.txt()
-	proof(len(ours) == 0, "%s", count("no TXT of ours is left in any of the %d zones", len(lab.Zones()), ours))
+	left, gone := d.txt()
+	proof(fmt.Sprintf("no TXT of ours is left in any of the %d zones", len(lab.Zones())), left)
 	answers, gaps := d.watch.foreignSeen()
-	proof(theirs == len(d.records) && len(gaps) == 0,
-		"%s", count("somebody else's TXT is still at both names, and was in every one of %d answers", answers, gaps))
+	proof(fmt.Sprintf("somebody else's TXT is still at both names, and was in every one of %d answers", answers), append(gone, gaps...))
 
 	var outside []string
 	for _, c := range d.lab.API.OutsideZone(lab.AliasZone) {
-		outside = append(outside, c.Method+" "+c.Path)
+		outside = append(outside, strings.TrimSpace(apiLine([]apiCall{{Call: c}})))
 	}
-	proof(len(outside) == 0, "%s", count("none of the %d requests to the API was about a zone other than "+lab.AliasZone,
-		len(d.lab.API.Calls()), outside))
+	proof(fmt.Sprintf("none of the %d requests to the API was about a zone other than %s", len(d.lab.API.Calls()), lab.AliasZone), outside)
 
 	files, leaks := d.leaks()
-	proof(len(leaks) == 0 && files > 0, "%s", count("the token is in no output and in none of the %d files that were written", files, leaks))
+	proof(fmt.Sprintf("the token is in no output and in none of the %d files that were written", files), leaks)
 	if failed > 0 {
 		d.tb.Fatalf("demo: %d of these do not hold", failed)
 	}
-}
-
-// count is a claim about so many things, followed by what contradicts it.
-func count(claim string, n int, but []string) string {
-	s := fmt.Sprintf(claim, n)
-	if len(but) > 0 {
-		s += "; but: " + strings.Join(but, ", ")
-	}
-	return s
 }
 
 // certificate returns the certificate of the lineage for names if it is for these and from the lab's CA.
@@ -91,21 +80,22 @@ func (d *demo) certificate(names []string) (*x509.Certificate, error) {
 	return cert, nil
 }
 
-// txt returns the TXT records in any zone that are not somebody else's, and at how many of our names his
-// are.
-func (d *demo) txt() (ours []string, theirs int) {
+// txt returns the TXT records in any zone that are not somebody else's, and those of his that are gone.
+func (d *demo) txt() (left, gone []string) {
+	gone = slices.Clone(d.records)
 	for _, zone := range lab.Zones() {
 		for name, values := range d.lab.World.AllTXT(zone) {
 			for _, v := range values {
-				if v == foreign && slices.Contains(d.records, name) {
-					theirs++
-				} else {
-					ours = append(ours, name)
+				i := slices.Index(gone, name)
+				if v != foreign || i < 0 {
+					left = append(left, name+" TXT "+v)
+					continue
 				}
+				gone = slices.Delete(gone, i, i+1)
 			}
 		}
 	}
-	return ours, theirs
+	return left, gone
 }
 
 // leaks searches what was printed and every file that certbot and the hooks wrote for the token or a good

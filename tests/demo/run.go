@@ -63,7 +63,7 @@ func (o *output) Write(p []byte) (int, error) {
 	}
 }
 
-// hookReader takes from certbot's output which hook it ran and what that printed.
+// hookReader takes from certbot's output which hook it ran, what that printed, and the success at the end.
 type hookReader struct {
 	hook, domain string // whose output comes next
 }
@@ -78,6 +78,9 @@ func (h *hookReader) read(line string) string {
 			return ""
 		}
 		return h.about("exit code " + m[4])
+	}
+	if strings.HasPrefix(line, "Successfully received certificate") {
+		return "has received the certificate"
 	}
 	if h.hook == "" || !strings.HasPrefix(line, " ") {
 		h.hook = ""

@@ -47,12 +47,15 @@ func (s *story) event(at time.Time, who, what string) {
 	s.print("", fmt.Sprintf("%6.2f s  %-7s  %s", at.Sub(s.began).Seconds(), who, what))
 }
 
-// proof says whether something holds.
-func (s *story) proof(holds bool, what string) {
-	if holds {
-		s.print(green, "  ok      "+what)
-	} else {
-		s.print(red, "  FAILED  "+what)
+// proof says that something holds, or what contradicts it.
+func (s *story) proof(claim string, but []string) {
+	if len(but) == 0 {
+		s.print(green, "  ok      "+claim)
+		return
+	}
+	s.print(red, "  FAILED  "+claim)
+	for _, b := range but {
+		s.print("", "          but: "+b)
 	}
 }
 

@@ -136,32 +136,20 @@ func (w *watch) call(call cloudflaretest.Call) {
 	w.waiting = append(w.waiting, c)
 }
 
-// query is told of every question to a name server and its answer.
+// query is told of every question to a name server and its answer. It is about the records that
+// challenges use.
 func (w *watch) query(q dnstest.Query) {
-	if q.Type != dns.TypeTXT || !q.AA {
+	if q.Type != dns.TypeTXT || !q.AA || !dnsname.Within(q.Name, lab.AliasZone) {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	fromCA := q.From.String() == lab.CAResolver
-	if dnsname.Within(q.Name, lab.AliasZone) {
-		w.atTarget(q, fromCA)
-		return
-	}
-	domain, isChallenge := strings.CutPrefix(q.Name, dnsname.ChallengeLabel+".")
-	if isChallenge && len(q.Answer) > 0 && !fromCA && w.detail == full && w.once(domain) {
-		w.tell(q.Time, "dns", q.Server+" has the CNAME for "+domain)
-	}
-}
-
-// atTarget is about a record that challenges use.
-func (w *watch) atTarget(q dnstest.Query, fromCA bool) {
 	w.answers++
 	if !slices.Contains(q.Answer, foreign) {
 		w.gaps = append(w.gaps, q.Server)
 	}
 	values := slices.Sorted(slices.Values(q.Answer))
-	if fromCA {
+	if q.From.String() == lab.CAResolver {
 		if w.detail > silent && w.once("ca", q.Name, strings.Join(values, " ")) {
 			w.tell(q.Time, "ca", fmt.Sprintf("looks, and sees at %s: %s", q.Server, shortAll(values)))
 		}
