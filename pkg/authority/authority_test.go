@@ -278,6 +278,9 @@ func TestWithinFailure(t *testing.T) {
 			if fault.KindOf(err) != fault.Unknown {
 				t.Errorf("Within = %v, %v, want an error of kind Unknown", z, err)
 			}
+			if n := len(w.Queries()); n > 20 {
+				t.Errorf("%d questions: it goes round and round", n)
+			}
 		})
 	}
 	t.Run("outside", func(t *testing.T) {
@@ -309,6 +312,30 @@ func TestDeadIPv6(t *testing.T) {
 	z.Servers[0].Addrs = []netip.Addr{netip.MustParseAddr("100::1")}
 	if a := c.QueryAll(t.Context(), z, "svc.example.com", dns.TypeTXT); a[0].Err == nil || a[1].Err != nil {
 		t.Errorf("answers %v, want none of the first server", a)
+	}
+}
+
+// TestGlueFromOutside has a server that tells the address of a host that it has no say about.
+func TestGlueFromOutside(t *testing.T) {
+	told := map[string][]netip.Addr{
+		"ns.svc.example.com": {netip.MustParseAddr("192.0.2.1")},
+		"ns.other.net":       {netip.MustParseAddr("192.0.2.2")},
+		"ns.notexample.com":  {netip.MustParseAddr("192.0.2.3")},
+	}
+	if kept := within(told, "example.com"); len(kept) != 1 || len(kept["ns.svc.example.com"]) != 1 {
+		t.Errorf("kept %v, want what is in example.com", kept)
+	}
+}
+
+func TestIPv4First(t *testing.T) {
+	v6, v4, other := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.1")
+	var asked []netip.Addr
+	_, err := first(t.Context(), []netip.Addr{v6, v4, other}, func(_ context.Context, addr netip.Addr) (int, error) {
+		asked = append(asked, addr)
+		return 0, errors.New("no")
+	})
+	if err == nil || !slices.Equal(asked, []netip.Addr{v4, other, v6}) {
+		t.Errorf("asked %v, want IPv4 first and the order kept otherwise", asked)
 	}
 }
 

@@ -3,6 +3,7 @@ package propagation
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,14 +49,12 @@ func (r Report) Summary() string {
 		return "waited, not checked, " + after
 	}
 	servers := map[string]State{}
-	what := "servers"
-	for _, s := range r.Servers {
-		if s.Zone == "" {
-			what = "resolvers"
-		}
+	what := "server"
+	if slices.ContainsFunc(r.Servers, func(s Server) bool { return s.Zone == "" }) {
+		what = "resolver"
 	}
 	for _, s := range r.Servers {
-		if what == "resolvers" && s.Zone != "" {
+		if what == "resolver" && s.Zone != "" {
 			continue // those nobody could reach
 		}
 		key := s.Zone + "/" + s.Name
@@ -67,9 +66,12 @@ func (r Report) Summary() string {
 	for _, state := range servers {
 		count[state]++
 	}
-	text := fmt.Sprintf("visible on %d of %d %s %s", count[Shows], len(servers), what, after)
-	if count[Shows] == len(servers) {
-		text = fmt.Sprintf("visible on all %d %s %s", len(servers), what, after)
+	text := fmt.Sprintf("visible on %d of %d %ss %s", count[Shows], len(servers), what, after)
+	switch {
+	case len(servers) == 1 && count[Shows] == 1:
+		text = fmt.Sprintf("visible on the one %s %s", what, after)
+	case count[Shows] == len(servers):
+		text = fmt.Sprintf("visible on all %d %ss %s", len(servers), what, after)
 	}
 	if count[Silent] > 0 {
 		text += fmt.Sprintf("; %d did not answer", count[Silent])
