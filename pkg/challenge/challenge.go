@@ -9,6 +9,7 @@ package challenge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -19,7 +20,6 @@ import (
 	"github.com/certhook/certhook/pkg/certbot"
 	"github.com/certhook/certhook/pkg/delegation"
 	"github.com/certhook/certhook/pkg/dnsname"
-	"github.com/certhook/certhook/pkg/fault"
 	"github.com/certhook/certhook/pkg/journal"
 	"github.com/certhook/certhook/pkg/propagation"
 	"github.com/certhook/certhook/pkg/provider"
@@ -36,6 +36,8 @@ type Hooks struct {
 	ProviderTimeout time.Duration // for all calls to the provider of one hook call
 	DNS             *authority.Client
 	Propagation     propagation.Options
+	Settle          time.Duration // after a change of a name by another run, until a CA may be asked about it
+	AbortOnFailure  bool          // see Aborted
 	Journal         *journal.Store
 	Processes       certbot.Processes
 	Log             *slog.Logger
@@ -48,6 +50,8 @@ const (
 	sweepTimeout     = 5 * time.Second
 	unknownRunAge    = time.Hour // after which a record is swept whose run cannot be traced
 	parallelCalls    = 10        // calls to the provider at a time
+
+	parentPoll = 500 * time.Millisecond // how often a waiting hook looks whether certbot still lives
 )
 
 // StepName names what a Step was about.
@@ -62,6 +66,7 @@ const (
 	StepWrite   StepName = "write"
 	StepVisible StepName = "visible"
 	StepWait    StepName = "propagated"
+	StepSettle  StepName = "settled"
 	StepThrough StepName = "through"
 	StepRemove  StepName = "remove"
 )
@@ -117,13 +122,34 @@ func (h *Hooks) FindCaller() Caller {
 	return Caller{Run: run, Known: true, parent: parent}
 }
 
+// errGone means that nobody waits for the hook any more.
+var errGone = errors.New("certbot, which started this hook, is gone")
+
 // waits reports whether the caller still waits for us. When certbot was killed, its hook goes on as an
 // orphan; what it wrote then nobody would remove.
 func (h *Hooks) waits(by Caller) error {
 	if os.Getppid() != by.parent || (by.Known && h.Processes.Life(by.Run) == certbot.Dead) {
-		return fault.Errorf(fault.Other, "certbot, which started this hook, is gone: nothing was written")
+		return errGone
 	}
 	return nil
+}
+
+// whileWaited returns a context that ends with the cause errGone when the caller does.
+func (h *Hooks) whileWaited(ctx context.Context, by Caller) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		tick := time.NewTicker(parentPoll)
+		defer tick.Stop()
+		for h.waits(by) == nil {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+		cancel(errGone)
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // lock opens the journal file of the order, or of the single value where calls do not form an order.

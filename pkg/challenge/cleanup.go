@@ -49,24 +49,32 @@ func (h *Hooks) endOrder(ctx context.Context, id journal.ID, c certbot.Challenge
 	if entry == nil && len(f.Live()) == 0 {
 		return "", false, nil
 	}
+	if text, err = h.end(ctx, f); err != nil {
+		return "", true, err
+	}
+	switch {
+	case text != "":
+	case entry.State == journal.Refused:
+		text = fmt.Sprintf("%s: nothing was written for it", c.Domain)
+	default:
+		text = fmt.Sprintf("%s: nothing left to do", c.Domain)
+	}
+	return text, entry != nil, nil
+}
+
+// end closes the current order for good and removes every value of the run that may exist. text is empty
+// when there was none.
+func (h *Hooks) end(ctx context.Context, f *journal.File) (text string, err error) {
 	f.Ended = true
 	for _, e := range f.Current() {
 		if e.State == journal.Planned {
 			e.Set(journal.Removed)
 		}
 	}
-	live := f.Live()
-	if len(live) == 0 && entry.State == journal.Refused {
-		text = fmt.Sprintf("%s: nothing was written for it", c.Domain)
-	} else if len(live) == 0 {
-		text = fmt.Sprintf("%s: nothing left to do", c.Domain)
-	} else {
+	if live := f.Live(); len(live) > 0 {
 		text, err = h.remove(ctx, live)
 	}
-	if err := errors.Join(err, f.Save()); err != nil {
-		return "", true, err
-	}
-	return text, entry != nil, nil
+	return text, errors.Join(err, f.Save())
 }
 
 // endValue removes one value that belongs to no order that we know of. It goes into the journal first,
@@ -90,7 +98,7 @@ func (h *Hooks) endValue(ctx context.Context, id journal.ID, c certbot.Challenge
 	if err != nil {
 		return "", errors.Join(err, f.Save())
 	}
-	return text, f.Delete()
+	return text, h.retire(f)
 }
 
 // remove takes the entries' values away, in parallel, and marks those that are gone. Each is checked

@@ -98,7 +98,7 @@ func put(t *testing.T, l *lab, run certbot.Run, age time.Duration, change func(*
 	}
 	defer f.Close()
 	f.Run = run
-	f.Begin(1)
+	f.Begin(1, 0)
 	f.Put(e)
 	if err := f.Save(); err != nil {
 		t.Fatal(err)

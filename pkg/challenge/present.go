@@ -16,19 +16,20 @@ import (
 )
 
 // Present handles one auth-hook call. The text says in one line what was done; it is for certbot's
-// output and holds no secret. Several errors come joined, the call's own first.
+// output and holds no secret. Several errors come joined, the call's own first; they are *[Aborted] where
+// certbot is to be stopped.
 func (h *Hooks) Present(ctx context.Context, c certbot.Challenge, by Caller) (string, error) {
 	target, refusal := h.Targets.Target(c.Domain)
 	if !together(c, by) {
 		if refusal != nil {
-			return "", refusal
+			return "", h.abort(ctx, nil, refusal)
 		}
 		c.Size, c.Remaining = 1, 0
 	}
 	id := fileID(c, by, target.Record)
 	f, err := h.lock(ctx, by, id)
 	if err != nil {
-		return "", err
+		return "", h.abortLast(ctx, c, nil, err)
 	}
 	defer f.Close()
 	if refusal == nil && !checkedBefore(f, c) {
@@ -37,7 +38,7 @@ func (h *Hooks) Present(ctx context.Context, c certbot.Challenge, by Caller) (st
 	api, cancel := context.WithTimeout(ctx, h.ProviderTimeout)
 	defer cancel()
 	if err := h.file(api, f, c, target, refusal); err != nil {
-		return "", err
+		return "", h.abortLast(ctx, c, f, err)
 	}
 	if !c.Last() {
 		if refusal != nil {
@@ -45,18 +46,54 @@ func (h *Hooks) Present(ctx context.Context, c certbot.Challenge, by Caller) (st
 		}
 		return fmt.Sprintf("%s: checked; to be written with the last of the %d names", c.Domain, c.Size), nil
 	}
+	return h.finish(ctx, api, f, id, by, refusal)
+}
 
+// finish is the rest of an order's last call: it writes, waits and sweeps. api bounds the calls to the
+// provider.
+func (h *Hooks) finish(ctx, api context.Context, f *journal.File, id journal.ID, by Caller, refusal error) (string, error) {
+	if h.AbortOnFailure && (refusal != nil || refusedBefore(f)) {
+		if refusal == nil {
+			refusal = fault.Errorf(fault.Other, "another name of the order was refused")
+		}
+		return "", h.abort(ctx, f, refusal)
+	}
 	groups, err := h.write(api, f, by)
+	if err = errors.Join(refusal, err); err != nil && h.AbortOnFailure {
+		return "", h.abort(ctx, f, err)
+	}
 	f.Close() // before the wait, which a cleanup must not have to sit out
-	err = errors.Join(refusal, err)
 	var waited string
 	if len(groups) > 0 {
+		watched, cancel := h.whileWaited(ctx, by)
+		defer cancel()
 		var waitErr error
-		waited, waitErr = h.wait(ctx, groups)
+		if waited, waitErr = h.wait(watched, groups); waitErr == nil {
+			waitErr = h.settle(watched, groups, id)
+		}
+		if context.Cause(watched) == errGone {
+			waitErr = h.orphaned(ctx, id, by)
+		}
 		err = errors.Join(err, waitErr)
 	}
 	h.Sweep(ctx, id)
 	return waited, err
+}
+
+// orphaned removes what the order wrote, for certbot, which would have asked for it, is gone.
+func (h *Hooks) orphaned(ctx context.Context, id journal.ID, by Caller) error {
+	ctx, cancel := context.WithTimeout(ctx, h.ProviderTimeout)
+	defer cancel()
+	f, err := h.lock(ctx, by, id)
+	if err != nil {
+		return errors.Join(errGone, err)
+	}
+	defer f.Close()
+	text, err := h.end(ctx, f)
+	if err != nil {
+		return errors.Join(errGone, err)
+	}
+	return fault.Errorf(fault.Other, "%w: %s", errGone, text)
 }
 
 // together reports whether the call is one of an order that is written as a whole.
@@ -104,7 +141,7 @@ func (h *Hooks) preflight(ctx context.Context, t delegation.Target) error {
 // outlives its certbot must not write after the cleanup.
 func (h *Hooks) file(ctx context.Context, f *journal.File, c certbot.Challenge, t delegation.Target, refusal error) error {
 	if c.First() {
-		f.Begin(c.Size)
+		f.Begin(c.Size, h.Settle)
 		if left := f.Earlier(); len(left) > 0 {
 			if _, err := h.remove(ctx, left); err != nil {
 				h.Log.Warn("records of an earlier order are left, to be removed later", "error", err)
@@ -153,7 +190,11 @@ func (h *Hooks) write(ctx context.Context, f *journal.File, by Caller) ([]propag
 		return nil, err
 	}
 	if err := h.waits(by); err != nil {
-		return nil, err
+		for _, e := range entries {
+			e.Zone = provider.Zone{}
+			e.Set(journal.Refused)
+		}
+		return nil, errors.Join(fault.Errorf(fault.Other, "nothing was written: %w", err), f.Save())
 	}
 	each(entries, func(i int, e *journal.Entry) {
 		if errs[i] != nil {

@@ -19,6 +19,9 @@ import (
 // would, and removes the values. Observe is told of every step. An error means that an issuance would
 // fail, or that a probe value was not removed.
 func (h *Hooks) Rehearse(ctx context.Context, domains []string) error {
+	rehearsing := *h
+	h = &rehearsing
+	h.AbortOnFailure, h.Settle = false, 0 // no certbot to stop, no CA that remembers
 	run, err := h.Processes.Identify(os.Getpid())
 	if err != nil {
 		return fault.Errorf(fault.Usage, "rehearse: %w", err)

@@ -50,7 +50,7 @@ func (h *Hooks) sweep(ctx context.Context, id journal.ID) error {
 		}
 	}
 	if abandoned || id.Single() {
-		return f.Delete()
+		return h.retire(f)
 	}
 	if len(live) > 0 {
 		return f.Save() // it still tells the later cleanup calls of its run that nothing is left to do

@@ -42,6 +42,11 @@ type Entry struct {
 // Live reports whether the record may exist at the provider.
 func (e *Entry) Live() bool { return e.State == Writing || e.State == Written }
 
+// Sent reports whether the provider was asked to change the record.
+func (e *Entry) Sent() bool {
+	return e.Zone.Name != "" && (e.Live() || e.State == Removed)
+}
+
 // Set moves the entry to a state.
 func (e *Entry) Set(s State) {
 	e.State = s
@@ -49,7 +54,7 @@ func (e *Entry) Set(s State) {
 }
 
 // Record is everything on disk about one run of certbot. Entries of an earlier order of the same run
-// stay only while they are Live.
+// stay while they are Live, and a while longer to tell when their names were changed.
 type Record struct {
 	Version int         `json:"version"`
 	Run     certbot.Run `json:"run"` // the zero Run where certbot's process could not be told
@@ -59,19 +64,17 @@ type Record struct {
 	Entries []*Entry    `json:"entries"`
 }
 
-// Begin starts the next order of the run. Entries of earlier orders that are not Live are dropped.
-func (r *Record) Begin(size int) {
+// Begin starts the next order of the run. Entries of earlier orders are dropped unless they are Live or
+// were Sent within keep.
+func (r *Record) Begin(size int, keep time.Duration) {
 	r.Order++
 	r.Size = size
 	r.Ended = false
-	live := r.Entries[:0]
-	for _, e := range r.Entries {
-		if e.Live() {
-			live = append(live, e)
-		}
-	}
-	r.Entries = live
+	r.Entries = r.pick(func(e *Entry) bool { return e.Live() || e.SentWithin(keep) })
 }
+
+// SentWithin reports whether the entry was sent and changed no longer ago than d.
+func (e *Entry) SentWithin(d time.Duration) bool { return e.Sent() && time.Since(e.Time) < d }
 
 // Put files e as a call of the current order and returns the stored entry. Certbot repeats no call, so
 // an entry of the same call is replaced unless it is Live.

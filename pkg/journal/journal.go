@@ -161,6 +161,13 @@ func (s *Store) TryLock(id ID) (*File, error) {
 	})
 }
 
+// Peek reads a file without its lock: files are replaced as a whole, so it sees one state or the next.
+func (s *Store) Peek(id ID) (Record, error) {
+	f := &File{path: filepath.Join(s.dir, string(id)+suffix)}
+	err := f.read()
+	return f.Record, err
+}
+
 func (s *Store) lock(ctx context.Context, id ID, take func(*flock.Flock) error) (*File, error) {
 	f := &File{path: filepath.Join(s.dir, string(id)+suffix)}
 	// O_NOFOLLOW: the lock file is made by us, never found through a link.

@@ -46,7 +46,7 @@ func TestWhatIsSavedIsRead(t *testing.T) {
 	id := RunID(run)
 	f := lock(t, s, id)
 	f.Run = run
-	f.Begin(2)
+	f.Begin(2, 0)
 	e := f.Put(entry(0, Planned))
 	e.Zone = provider.Zone{Name: "deleg.example.net", ID: "z1"}
 	e.Set(Writing)
@@ -204,7 +204,7 @@ func TestOpenRefusesUnsafeDirectories(t *testing.T) {
 
 func TestOrders(t *testing.T) {
 	r := &Record{}
-	r.Begin(3)
+	r.Begin(3, 0)
 	r.Put(entry(0, Planned))
 	if r.Complete(2) {
 		t.Error("complete with one of two calls")
@@ -215,7 +215,7 @@ func TestOrders(t *testing.T) {
 	}
 	written := r.Put(entry(2, Written))
 
-	r.Begin(1)
+	r.Begin(1, 0)
 	if got := r.Earlier(); len(got) != 1 || got[0] != written {
 		t.Errorf("left from the order before: %+v", got)
 	}
@@ -232,6 +232,27 @@ func TestOrders(t *testing.T) {
 	}
 	if len(r.Live()) != 1 || r.Find("svc.example.com", "v").Order != 2 {
 		t.Error("Live or Find missed an entry")
+	}
+}
+
+// When another run changed a name is known for a while after its order.
+func TestBeginKeepsWhatWasSentALittleWhileAgo(t *testing.T) {
+	r := &Record{}
+	r.Begin(4, time.Minute)
+	sent, old, planned, refused := r.Put(entry(0, Removed)), r.Put(entry(1, Removed)), r.Put(entry(2, Removed)), r.Put(entry(3, Refused))
+	for _, e := range []*Entry{sent, old, refused} {
+		e.Zone = provider.Zone{Name: "z"}
+	}
+	old.Time = old.Time.Add(-2 * time.Minute)
+	if planned.Sent() || refused.Sent() {
+		t.Error("what was never written counts as sent")
+	}
+	r.Begin(1, time.Minute)
+	if len(r.Entries) != 1 || r.Entries[0] != sent {
+		t.Errorf("kept %+v, want the one sent just now", r.Entries)
+	}
+	if r.Find("svc.example.com", "v") != sent || len(r.Earlier()) != 0 {
+		t.Error("what was removed counts as live, or is not found")
 	}
 }
 

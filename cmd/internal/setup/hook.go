@@ -2,6 +2,7 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
@@ -43,6 +44,10 @@ func HookAction(environ []string, work Work) cli.ActionFunc {
 				fmt.Fprintf(c.App.Writer, "%s: %s\n", c.App.Name, text)
 				return nil
 			}
+		}
+		if _, aborted := errors.AsType[*challenge.Aborted](err); aborted {
+			fmt.Fprintf(c.App.Writer, "%s: giving the order up on purpose (CERTBOT_ABORT_ON_FAILURE); certbot will call this a decoding error: ", c.App.Name)
+			c.App.Writer.Write([]byte{challenge.AbortByte})
 		}
 		// Debug: people read it from Report.
 		log.Debug("failed", "domain", ch.Domain, "error", err, "exit", hookcli.ExitCode(c.Context, err))

@@ -94,8 +94,10 @@ func Hooks(s *config.Settings, log *slog.Logger) (*challenge.Hooks, error) {
 		Propagation: propagation.Options{
 			Mode: propagation.Mode(s.Propagation), Timeout: s.PropagationTimeout, Extra: s.PropagationWait, Resolvers: endpoints,
 		},
-		Journal: store,
-		Log:     log,
+		Settle:         s.PropagationSettle,
+		AbortOnFailure: s.AbortOnFailure,
+		Journal:        store,
+		Log:            log,
 	}, nil
 }
 
