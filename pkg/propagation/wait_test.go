@@ -31,8 +31,7 @@ func lab(t *testing.T) (*dnstest.World, *authority.Client, []*dnstest.Server, Gr
 	if err != nil {
 		t.Fatal(err)
 	}
-	// base64url, so that a quote or a backslash would be a mistake of ours; the second one shows that
-	// they are none.
+	// The second value needs escapes and more than one character-string.
 	return w, c, servers, Group{z, []Value{{record, "-abc_DEF"}, {record, `a"b\c` + strings.Repeat("x", 300)}}}
 }
 
