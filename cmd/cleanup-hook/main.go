@@ -11,6 +11,7 @@ import (
 	"github.com/certhook/certhook/cmd/internal/setup"
 	"github.com/certhook/certhook/pkg/challenge"
 	hookcli "github.com/certhook/certhook/pkg/cli"
+	"github.com/certhook/certhook/pkg/fault"
 )
 
 func main() {
@@ -27,11 +28,28 @@ func newApp(environ []string) *cli.App {
 	app.UsageText = "certbot certonly --manual --preferred-challenges dns \\\n" +
 		"    --manual-auth-hook /usr/local/bin/auth-hook \\\n" +
 		"    --manual-cleanup-hook /usr/local/bin/cleanup-hook -d NAME\n" +
+		"cleanup-hook --list [--json]\n" +
+		"cleanup-hook --sweep\n" +
 		"cleanup-hook --check-config [--config FILE]"
 	app.Description = "Certbot runs it without arguments. The first call of an order removes exactly the values that the\n" +
 		"order's auth-hook calls added; other values at the same names stay. What could not be removed is kept\n" +
 		"in the journal and tried again by the next run of either hook.\n\n" +
 		"Certbot ignores the exit status; the reason for a failure is on stderr and in the log."
-	app.Action = setup.HookAction(environ, (*challenge.Hooks).CleanUp)
+	app.Flags = hookcli.CommonFlags(
+		&cli.BoolFlag{Name: "list", DisableDefaultText: true, Usage: "print the challenge records that the journal holds"},
+		&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "with --list: as JSON"},
+		&cli.BoolFlag{Name: "sweep", DisableDefaultText: true, Usage: "remove now what runs have left that are no longer at work"},
+	)
+	app.Action = func(c *cli.Context) error {
+		switch list, sweep := c.Bool("list"), c.Bool("sweep"); {
+		case c.Bool("json") && !list:
+			return fault.Errorf(fault.Usage, "--json goes with --list").WithHint("see: cleanup-hook --help")
+		case list && sweep:
+			return fault.Errorf(fault.Usage, "--list and --sweep exclude each other").WithHint("see: cleanup-hook --help")
+		case list || sweep:
+			return byHand(c, environ)
+		}
+		return setup.HookAction(environ, (*challenge.Hooks).CleanUp)(c)
+	}
 	return app
 }

@@ -1,0 +1,115 @@
+package challenge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/certhook/certhook/pkg/certbot"
+	"github.com/certhook/certhook/pkg/journal"
+)
+
+// Item is one record that may exist at the provider, or will be written.
+type Item struct {
+	Domain   string        `json:"domain"`
+	Record   string        `json:"record"`
+	Value    string        `json:"value"`
+	Provider string        `json:"provider"`
+	Zone     string        `json:"zone,omitempty"`
+	State    journal.State `json:"state"`
+	Since    time.Time     `json:"since"`
+	PID      int           `json:"pid,omitempty"` // of certbot
+	Run      string        `json:"run"`           // running, ended, dead or unknown
+}
+
+// List returns what the journal holds, the oldest first. A file that cannot be read is an error beside the
+// others' items.
+func (h *Hooks) List() ([]Item, error) {
+	ids, err := h.Journal.IDs()
+	if err != nil {
+		return nil, err
+	}
+	items := []Item{}
+	var errs []error
+	for _, id := range ids {
+		record, err := h.Journal.Peek(id)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, e := range record.Entries {
+			if e.State == journal.Removed || e.State == journal.Refused {
+				continue
+			}
+			items = append(items, Item{
+				Domain: e.Domain, Record: e.Name, Value: e.Value, Provider: e.Provider, Zone: e.Zone.Name,
+				State: e.State, Since: e.Time, PID: record.Run.PID, Run: h.runState(record),
+			})
+		}
+	}
+	slices.SortFunc(items, func(a, b Item) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Record, b.Record)) })
+	return items, errors.Join(errs...)
+}
+
+func (h *Hooks) runState(r journal.Record) string {
+	life := h.Processes.Life(r.Run)
+	switch {
+	case life == certbot.Dead:
+		return "dead"
+	case r.Ended:
+		return "ended"
+	case life == certbot.Alive:
+		return "running"
+	}
+	return "unknown"
+}
+
+// SweepNow removes what every run left that is not known to be running, whatever its age. It is for an
+// operator who asks for it.
+func (h *Hooks) SweepNow(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.ProviderTimeout)
+	defer cancel()
+	ids, err := h.Journal.IDs()
+	if err != nil {
+		return "", err
+	}
+	var swept, running int
+	var errs []error
+	for _, id := range ids {
+		f, err := h.Journal.TryLock(id)
+		if errors.Is(err, journal.ErrBusy) {
+			running++
+			continue
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		live := f.Live()
+		switch state := h.runState(f.Record); {
+		case state == "running":
+			running += min(1, len(live))
+		case len(live) > 0:
+			_, err := h.remove(ctx, live)
+			if err == nil {
+				swept += len(live)
+				err = h.retire(f)
+			} else {
+				err = errors.Join(err, f.Save())
+			}
+			errs = append(errs, err)
+		}
+		f.Close()
+	}
+	text := "nothing to sweep"
+	if swept > 0 {
+		text = plural(swept, "value") + " swept"
+	}
+	if running > 0 {
+		text += fmt.Sprintf("; %s at work, left alone", plural(running, "run"))
+	}
+	return text, errors.Join(errs...)
+}
