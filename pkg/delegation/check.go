@@ -160,33 +160,13 @@ func (k *check) chain(ctx context.Context) Verdict {
 	return unknown("cannot tell where %s leads: more than %d CNAMEs", k.t.Challenge, maxChain)
 }
 
-// zoneOf finds the zone of a name on the way. One in a zone that is known is sought from there, any other
-// from its top two labels, so that no resolver is asked about a name that a CNAME might lead on.
+// zoneOf finds the zone of a name on the way, from the zones around the domain and the alias where it lies
+// in one of them.
 func (k *check) zoneOf(ctx context.Context, name string) (authority.Zone, error) {
-	from := authority.Zone{}
-	if k.servedErr == nil && dnsname.Within(name, k.served.Name) {
-		from = k.served
+	if k.servedErr != nil && name == k.t.Challenge {
+		return authority.Zone{}, k.servedErr
 	}
-	if k.aliasErr == nil && k.alias.Name != "" && dnsname.Within(name, k.alias.Name) && len(k.alias.Name) > len(from.Name) {
-		from = k.alias
-	}
-	if from.Name == "" && name == k.t.Challenge {
-		return from, k.servedErr
-	}
-	if from.Name == "" {
-		top := name
-		for n := range dnsname.Ancestors(dnsname.Parent(name)) {
-			if strings.Count(n, ".") <= 1 {
-				top = n
-				break
-			}
-		}
-		var err error
-		if from, err = k.c.Zone(ctx, top); err != nil {
-			return from, err
-		}
-	}
-	return k.c.Within(ctx, from, name)
+	return k.c.Enclosing(ctx, name, k.served, k.alias)
 }
 
 // absent is the verdict when no CNAME stands at the challenge.

@@ -1,0 +1,301 @@
+package caa
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+	"golang.org/x/net/publicsuffix"
+
+	"github.com/certhook/certhook/pkg/authority"
+	"github.com/certhook/certhook/pkg/dnsname"
+	"github.com/certhook/certhook/pkg/fault"
+	"github.com/certhook/certhook/pkg/resolver"
+)
+
+// Bounds of one look-up.
+const (
+	lookupTimeout = 7 * time.Second
+	maxChain      = 12 // CNAMEs; resolvers follow about as many
+)
+
+// Error is a name whose CAA records could not be learnt. They may forbid or allow anything.
+type Error struct {
+	Name string
+	Err  error
+	// Refused is set where it is not the way to the servers that fails, but they that do: a CA, which has to
+	// know, will not issue either.
+	Refused bool
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("look up CAA of %s: %v", e.Name, e.Err) }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Lookup finds the set that governs a domain: it climbs from there to the top-level name and stops at the
+// first name with CAA records, those of a CNAME's target included (RFC 8659, section 3). The authoritative
+// servers of each zone are asked, and what they disagree about is taken together. Recursive resolvers are
+// asked where no such server answers, and about public suffixes; never below the domain. It takes a few
+// seconds at most. known are zones that need not be found any more.
+//
+// The error, of kind Unknown, is an *[Error] for the first name on the way up that nobody tells of: a CA
+// stops there as well.
+func Lookup(ctx context.Context, c *authority.Client, domain string, known ...authority.Zone) (Set, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	l := &lookup{c: c, domain: domain, known: slices.Clip(known)}
+	set := Set{Proven: true}
+	for name := domain; name != ""; {
+		names, answers := l.zoneful(ctx, name)
+		for i, a := range answers {
+			if a.err != nil {
+				return Set{}, fault.Errorf(fault.Unknown, "%w", &Error{Name: names[i], Err: a.err, Refused: a.refused})
+			}
+			if names[i] == domain {
+				set.CNAME = a.end
+			}
+			set.Proven = set.Proven && a.proven
+			if len(a.records) > 0 {
+				set.Owner, set.Target, set.Records = names[i], a.end, a.records
+				return set, nil
+			}
+		}
+		name = dnsname.Parent(names[len(names)-1])
+	}
+	return set, nil
+}
+
+type lookup struct {
+	c      *authority.Client
+	domain string
+	known  []authority.Zone
+}
+
+// answer is what is known of the CAA records at one name.
+type answer struct {
+	records []*dns.CAA
+	end     string // of the CNAMEs that begin there; "" where there is none
+	proven  bool
+	err     error
+	refused bool // see [Error]
+}
+
+// zoneful learns of a name and of those above it in the same zone at once. Most domains have their records
+// in the first zone, so that the zones above need not be found.
+func (l *lookup) zoneful(ctx context.Context, name string) ([]string, []answer) {
+	if name != l.domain && publicSuffix(name) {
+		// Records are rare there and never new, so that a resolver's word is good enough for none.
+		if a := l.resolvers(ctx, name); a.err == nil && len(a.records) == 0 {
+			return []string{name}, []answer{a}
+		}
+	}
+	zone, err := l.zone(ctx, name)
+	if err != nil {
+		return []string{name}, []answer{l.fallback(ctx, name, err)}
+	}
+	l.known = append(l.known, zone)
+	var names []string
+	for n := range dnsname.Ancestors(name) {
+		names = append(names, n)
+		if n == zone.Name {
+			break
+		}
+	}
+	answers := make([]answer, len(names))
+	var wg sync.WaitGroup
+	for i, n := range names {
+		wg.Go(func() {
+			if answers[i] = l.authorities(ctx, zone, n, nil); answers[i].err != nil {
+				answers[i] = l.fallback(ctx, n, answers[i].err)
+			}
+		})
+	}
+	wg.Wait()
+	return names, answers
+}
+
+// zone finds the zone of the domain or of a name above it, as far as resolvers know: a zone cut that they
+// have not heard of shows in a referral.
+func (l *lookup) zone(ctx context.Context, name string) (authority.Zone, error) {
+	var found authority.Zone
+	for _, z := range l.known {
+		if dnsname.Within(name, z.Name) && len(z.Name) > len(found.Name) {
+			found = z
+		}
+	}
+	if found.Name != "" {
+		return found, nil
+	}
+	return l.c.Zone(ctx, name)
+}
+
+// publicSuffix reports whether names are registered below a name.
+func publicSuffix(name string) bool {
+	suffix, icann := publicsuffix.PublicSuffix(name)
+	return suffix == name && (icann || !strings.Contains(name, "."))
+}
+
+// authorities asks every server of the zone. passed are the CNAMEs that led to the name.
+func (l *lookup) authorities(ctx context.Context, zone authority.Zone, name string, passed []string) answer {
+	type fact struct {
+		records []string
+		target  string // of the CNAME; "." for the root, "" for none
+	}
+	var facts []fact
+	var failed []error
+	union := map[string]*dns.CAA{}
+	for _, a := range l.c.QueryAll(ctx, zone, name, dns.TypeCAA) {
+		if _, referral := errors.AsType[*authority.Referral](a.Err); referral {
+			below, err := l.c.Within(ctx, zone, name)
+			if err == nil && below.Name != zone.Name {
+				return l.authorities(ctx, below, name, passed)
+			}
+		}
+		err := a.Err
+		if err == nil {
+			err = noTopLevel(a.Msg, name)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", a.Server, err))
+			continue
+		}
+		f := fact{}
+		for _, rr := range a.Msg.Answer {
+			if resolver.Canonical(rr.Header().Name) != name {
+				continue // what a server tells of a CNAME's target is another zone's business
+			}
+			switch rr := rr.(type) {
+			case *dns.CAA:
+				f.records = append(f.records, Text("", rr))
+				union[Text("", rr)] = rr
+			case *dns.CNAME:
+				f.target = cmp.Or(resolver.Canonical(rr.Target), ".")
+			}
+		}
+		slices.Sort(f.records)
+		facts = append(facts, f)
+	}
+	if len(facts) == 0 {
+		return answer{err: fmt.Errorf("no server of the zone %s answers: %w", zone.Name, errors.Join(failed...))}
+	}
+	found := answer{proven: true}
+	var targets []string
+	for _, f := range facts {
+		found.proven = found.proven && f.target == facts[0].target && slices.Equal(f.records, facts[0].records)
+		if f.target != "" && len(union) == 0 {
+			targets = append(targets, f.target)
+		}
+	}
+	slices.Sort(targets)
+	for _, target := range slices.Compact(targets) {
+		at := l.target(ctx, name, target, passed)
+		if at.err != nil {
+			return at
+		}
+		for _, rr := range at.records {
+			union[Text("", rr)] = rr
+		}
+		found.end = at.end
+		found.proven = found.proven && at.proven
+	}
+	found.records = sorted(union)
+	return found
+}
+
+// target learns of what a CNAME at name leads to. Names above it do not count.
+func (l *lookup) target(ctx context.Context, name, target string, passed []string) answer {
+	passed = append(passed, name)
+	if slices.Contains(passed, target) || len(passed) > maxChain {
+		return answer{err: fmt.Errorf("%w: %s", errEndless, strings.Join(append(passed, target), " to "))}
+	}
+	if target == "." {
+		return answer{proven: true}
+	}
+	zone, err := l.c.Enclosing(ctx, target, l.known...)
+	if err != nil {
+		return answer{err: err}
+	}
+	a := l.authorities(ctx, zone, target, passed)
+	if a.end == "" {
+		a.end = target
+	}
+	return a
+}
+
+var errEndless = errors.New("the CNAMEs lead nowhere")
+
+// fallback asks the resolvers because err keeps us from asking the authoritative servers.
+func (l *lookup) fallback(ctx context.Context, name string, err error) answer {
+	a := l.resolvers(ctx, name)
+	if a.err != nil {
+		a.refused = refused(err) || refused(a.err)
+		a.err = errors.Join(err, a.err)
+	}
+	return a
+}
+
+// resolvers asks the recursive resolvers, which follow CNAMEs. Theirs is no proof.
+func (l *lookup) resolvers(ctx context.Context, name string) answer {
+	m, err := l.c.Recursive.Ask(ctx, name, dns.TypeCAA)
+	if err == nil {
+		err = noTopLevel(m, name)
+	}
+	if err != nil {
+		return answer{err: err}
+	}
+	var a answer
+	union := map[string]*dns.CAA{}
+	for _, rr := range m.Answer {
+		switch rr := rr.(type) {
+		case *dns.CAA:
+			union[Text("", rr)] = rr
+		case *dns.CNAME:
+			a.end = resolver.Canonical(rr.Target)
+		}
+	}
+	a.records = sorted(union)
+	return a
+}
+
+// noTopLevel is an error for a top-level name that does not exist. Elsewhere NXDOMAIN is the same as no
+// records; for a removed one Boulder does not take it for that.
+func noTopLevel(m *dns.Msg, name string) error {
+	if m.Rcode == dns.RcodeNameError && !strings.Contains(name, ".") {
+		return &resolver.Error{Server: "the servers", Name: name, Type: dns.TypeCAA, Rcode: m.Rcode}
+	}
+	return nil
+}
+
+// refused reports whether it was the servers themselves that failed.
+func refused(err error) bool {
+	if errors.Is(err, errEndless) {
+		return true
+	}
+	var all func(error) bool
+	all = func(err error) bool {
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !all(e) })
+		}
+		if e, ok := err.(*resolver.Error); ok {
+			return e.Rcode != 0
+		}
+		next := errors.Unwrap(err)
+		return next != nil && all(next)
+	}
+	return all(err)
+}
+
+// sorted returns records in an order that does not depend on the servers'.
+func sorted(byText map[string]*dns.CAA) []*dns.CAA {
+	var rrs []*dns.CAA
+	for _, text := range slices.Sorted(maps.Keys(byText)) {
+		rrs = append(rrs, byText[text])
+	}
+	return rrs
+}

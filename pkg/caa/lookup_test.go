@@ -1,0 +1,300 @@
+package caa
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/certhook/certhook/pkg/authority"
+	"github.com/certhook/certhook/pkg/dnsname"
+	"github.com/certhook/certhook/pkg/fault"
+	"github.com/certhook/certhook/tests/dnstest"
+)
+
+// lab is a world with the served zone example.com on two servers, a third party's zone cdn.example.net, and
+// what is above them.
+type lab struct {
+	*dnstest.World
+	client   *authority.Client
+	one, two *dnstest.Server // of example.com
+	tld, cdn *dnstest.Server
+}
+
+const domain = "svc.example.com"
+
+// newLab makes a lab. At the end no resolver may have been asked below the domain, but about the top of a
+// CNAME's target or a name server's address.
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	w := dnstest.New(t)
+	l := &lab{World: w, tld: w.AddServer("tld.test"), one: w.AddServer("one.example.com"), two: w.AddServer("two.example.com"), cdn: w.AddServer("ns.cdn.example.net")}
+	w.AddZone("", w.AddServer("root.test"))
+	for _, zone := range []string{"test", "com", "net"} {
+		w.AddZone(zone, l.tld)
+	}
+	w.AddZone("example.com", l.one, l.two)
+	w.AddZone("example.net", l.cdn)
+	w.AddZone("cdn.example.net", l.cdn)
+	l.client = &authority.Client{Recursive: w, Port: w.Port, Timeout: 400 * time.Millisecond}
+	t.Cleanup(func() {
+		for _, q := range w.Queries() {
+			about := q.Type == dns.TypeA || q.Type == dns.TypeAAAA || dnsname.Within(domain, q.Name)
+			if q.Recursive && !about && strings.Count(q.Name, ".") > 1 {
+				t.Errorf("a resolver was asked: %v", q)
+			}
+		}
+	})
+	return l
+}
+
+// add adds records such as `svc.example.com CAA 0 issue "x"` to the zones that they lie in.
+func (l *lab) add(records ...string) {
+	for _, r := range records {
+		zone := ""
+		for _, z := range []string{"com", "example.com", "net", "cdn.example.net"} {
+			if dnsname.Within(strings.Fields(r)[0], z) {
+				zone = z
+			}
+		}
+		l.Add(zone, r)
+	}
+}
+
+func TestLookup(t *testing.T) {
+	const us, other = `CAA 0 issue "letsencrypt.org"`, `CAA 0 issue "other.example"`
+	tests := []struct {
+		name    string
+		records []string
+		prepare func(*lab)
+		owner   string
+		target  string
+		cname   string
+		values  []string // of the records, sorted
+		weak    bool     // not proven
+	}{
+		{name: "none", weak: true}, // the top-level name was asked of a resolver
+		{name: "own", records: []string{"svc.example.com " + us, "example.com " + other}, owner: domain, values: []string{"letsencrypt.org"}},
+		{name: "several", records: []string{"svc.example.com " + us, "svc.example.com " + other}, owner: domain, values: []string{"letsencrypt.org", "other.example"}},
+		{name: "of the zone", records: []string{"example.com " + other, "www.example.com " + us}, owner: "example.com", values: []string{"other.example"}},
+		{name: "of the top-level name", records: []string{"com " + other}, owner: "com", values: []string{"other.example"}},
+		{name: "any tag hides those above", records: []string{`svc.example.com CAA 0 iodef "mailto:a@b"`, "example.com " + other}, owner: domain, values: []string{"mailto:a@b"}},
+		{name: "a wildcard's is not its base's", records: []string{"*.svc.example.com " + other, "example.com " + us}, owner: "example.com", values: []string{"letsencrypt.org"}},
+		{name: "made up by a wildcard", records: []string{"*.example.com " + other}, owner: domain, values: []string{"other.example"}},
+		{
+			name: "failures above do not matter", records: []string{"svc.example.com " + us},
+			prepare: func(l *lab) {
+				l.one.SetRcodeFor("example.com", dns.RcodeServerFailure)
+				l.two.SetRcodeFor("example.com", dns.RcodeServerFailure)
+			},
+			owner: domain, values: []string{"letsencrypt.org"}, weak: true, // the zone cannot be found
+		},
+
+		{
+			name: "of a CNAME's target", records: []string{"svc.example.com CNAME t.cdn.example.net", "t.cdn.example.net " + other, "example.com " + us},
+			owner: domain, target: "t.cdn.example.net", cname: "t.cdn.example.net", values: []string{"other.example"},
+		},
+		{
+			name: "not of the names above the target", records: []string{"svc.example.com CNAME t.cdn.example.net", "t.cdn.example.net A 192.0.2.1", "cdn.example.net " + other, "example.com " + us},
+			owner: "example.com", cname: "t.cdn.example.net", values: []string{"letsencrypt.org"},
+		},
+		{
+			name: "of the end of several CNAMEs", records: []string{"svc.example.com CNAME a.example.com", "a.example.com CNAME b.cdn.example.net", "b.cdn.example.net CNAME c.example.com", "c.example.com " + us},
+			owner: domain, target: "c.example.com", cname: "c.example.com", values: []string{"letsencrypt.org"},
+		},
+		{
+			name: "of a target that the server tells of unasked", records: []string{"svc.example.com CNAME a.example.com", "a.example.com " + us},
+			prepare: func(l *lab) { l.one.SetChase(true); l.two.SetChase(true) },
+			owner:   domain, target: "a.example.com", cname: "a.example.com", values: []string{"letsencrypt.org"},
+		},
+		{
+			name: "target that does not exist", records: []string{"svc.example.com CNAME gone.cdn.example.net", "example.com " + us},
+			owner: "example.com", cname: "gone.cdn.example.net", values: []string{"letsencrypt.org"},
+		},
+
+		{
+			name: "in a zone of its own", records: []string{"example.com " + us},
+			prepare: func(l *lab) { l.AddZone(domain, l.cdn); l.Add(domain, "svc.example.com "+other) },
+			owner:   domain, values: []string{"other.example"},
+		},
+		{
+			name: "in a zone of its own without any", records: []string{"example.com " + us},
+			prepare: func(l *lab) { l.AddZone(domain, l.cdn) },
+			owner:   "example.com", values: []string{"letsencrypt.org"},
+		},
+		{
+			name: "in a zone of its own on the same servers", records: []string{"example.com " + us},
+			prepare: func(l *lab) { l.AddZone(domain, l.one, l.two); l.Add(domain, "svc.example.com "+other) },
+			owner:   domain, values: []string{"other.example"},
+		},
+
+		{
+			name: "one server dead", records: []string{"svc.example.com " + us},
+			prepare: func(l *lab) { l.one.SetDead(true) },
+			owner:   domain, values: []string{"letsencrypt.org"},
+		},
+		{
+			name: "one server lame", records: []string{"svc.example.com " + us},
+			prepare: func(l *lab) { l.one.SetLame(true) },
+			owner:   domain, values: []string{"letsencrypt.org"},
+		},
+		{
+			name: "a server that lags has an older set", records: []string{"svc.example.com " + us},
+			prepare: func(l *lab) { l.two.SetLag(time.Hour); l.add("svc.example.com " + other) },
+			owner:   domain, values: []string{"letsencrypt.org", "other.example"}, weak: true,
+		},
+		{
+			name: "a server that lags has none yet", records: []string{"example.com " + us},
+			prepare: func(l *lab) { l.two.SetLag(time.Hour); l.add("svc.example.com " + other) },
+			owner:   domain, values: []string{"other.example"}, weak: true,
+		},
+		{
+			name: "a server that lags has a CNAME", records: []string{"svc.example.com CNAME t.cdn.example.net", "t.cdn.example.net " + us},
+			prepare: func(l *lab) {
+				l.two.SetLag(time.Hour)
+				l.Remove("example.com", "svc.example.com CNAME t.cdn.example.net")
+				l.add("svc.example.com " + other)
+			},
+			owner: domain, values: []string{"other.example"}, weak: true,
+		},
+		{
+			name: "a server that lags has another CNAME", records: []string{"svc.example.com CNAME t.cdn.example.net", "t.cdn.example.net " + us, "u.cdn.example.net " + other},
+			prepare: func(l *lab) {
+				l.two.SetLag(time.Hour)
+				l.Remove("example.com", "svc.example.com CNAME t.cdn.example.net")
+				l.add("svc.example.com CNAME u.cdn.example.net")
+			},
+			owner: domain, target: "u.cdn.example.net", cname: "u.cdn.example.net", values: []string{"letsencrypt.org", "other.example"}, weak: true,
+		},
+		{
+			name: "servers without authority, resolvers know", records: []string{"svc.example.com " + us},
+			prepare: func(l *lab) { l.client.Port = 9 }, // where nobody answers
+			owner:   domain, values: []string{"letsencrypt.org"}, weak: true,
+		},
+		{
+			name: "the target's servers do not answer, resolvers know", records: []string{"svc.example.com CNAME t.cdn.example.net", "t.cdn.example.net " + us},
+			prepare: func(l *lab) { l.client.Port = 9 },
+			owner:   domain, target: "t.cdn.example.net", cname: "t.cdn.example.net", values: []string{"letsencrypt.org"}, weak: true,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			l.add(tt.records...)
+			if tt.prepare != nil {
+				tt.prepare(l)
+			}
+			s, err := Lookup(t.Context(), l.client, domain)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var values []string
+			for _, rr := range s.Records {
+				values = append(values, rr.Value)
+			}
+			if s.Owner != tt.owner || s.Target != tt.target || s.CNAME != tt.cname || s.Proven == tt.weak || strings.Join(values, " ") != strings.Join(tt.values, " ") {
+				t.Errorf("got %+v", s)
+			}
+		})
+	}
+}
+
+// withoutCom is a resolver to which the top-level name does not exist, though what is below it does.
+type withoutCom struct{ *lab }
+
+func (r withoutCom) Ask(ctx context.Context, name string, qtype uint16) (*dns.Msg, error) {
+	if name == "com" {
+		return &dns.Msg{MsgHdr: dns.MsgHdr{Rcode: dns.RcodeNameError}}, nil
+	}
+	return r.World.Ask(ctx, name, qtype)
+}
+
+func TestLookupFailure(t *testing.T) {
+	servfail := func(name string) func(*lab) {
+		return func(l *lab) {
+			l.one.SetRcodeFor(name, dns.RcodeServerFailure)
+			l.two.SetRcodeFor(name, dns.RcodeRefused)
+		}
+	}
+	tests := map[string]struct {
+		prepare func(*lab)
+		name    string // that nobody tells of
+		refused bool
+	}{
+		"error codes at the domain": {servfail(domain), domain, true},
+		"error codes above it":      {servfail("example.com"), "example.com", true},
+		"no answer": {func(l *lab) {
+			l.one.SetDead(true)
+			l.two.SetDead(true)
+			l.FailAsk(domain, dnstest.ServFail)
+		}, domain, false},
+		"one error code, one dead": {func(l *lab) { servfail(domain)(l); l.two.SetDead(true) }, domain, false},
+		"resolvers fail":           {func(l *lab) { l.FailAsk(domain, dnstest.ServFail) }, domain, false},
+		"a circle": {func(l *lab) {
+			l.add("svc.example.com CNAME a.example.com", "a.example.com CNAME svc.example.com")
+		}, domain, true},
+		"a target whose servers fail": {func(l *lab) {
+			l.add("svc.example.com CNAME t.cdn.example.net")
+			l.cdn.SetRcodeFor("t.cdn.example.net", dns.RcodeServerFailure)
+		}, domain, true},
+		"no such top-level name": {func(l *lab) { l.client.Recursive = withoutCom{l} }, "com", true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			// A known zone, so that where only the domain fails it is asked about at all.
+			zone := authority.Zone{Name: "example.com", Servers: []authority.Server{
+				{Name: l.one.Host, Addrs: []netip.Addr{l.one.Addr}}, {Name: l.two.Host, Addrs: []netip.Addr{l.two.Addr}},
+			}}
+			known := []authority.Zone{zone}
+			if name == "resolvers fail" {
+				known = nil
+			}
+			tt.prepare(l)
+			s, err := Lookup(t.Context(), l.client, domain, known...)
+			e, ok := errors.AsType[*Error](err)
+			if !ok || fault.KindOf(err) != fault.Unknown || e.Name != tt.name || e.Refused != tt.refused {
+				t.Errorf("got %+v, %v (%+v)", s, err, e)
+			}
+		})
+	}
+}
+
+// The usual case costs few questions: those about the zone, which the caller may have found already, and
+// one to each of its servers for the domain and each name above it.
+func TestLookupAsksLittle(t *testing.T) {
+	l := newLab(t)
+	l.add(`svc.example.com CAA 0 issue "letsencrypt.org"`)
+	zone, err := l.client.Zone(t.Context(), domain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := len(l.Queries())
+	if _, err := Lookup(t.Context(), l.client, domain, zone); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range l.Queries()[before:] {
+		if q.Type != dns.TypeCAA || q.Recursive || q.Name == "com" {
+			t.Errorf("asked %v", q)
+		}
+	}
+	if n := len(l.Queries()) - before; n != 4 {
+		t.Errorf("%d questions", n)
+	}
+}
+
+func TestLookupEndsWithContext(t *testing.T) {
+	l := newLab(t)
+	l.FailAsk(domain, dnstest.Timeout)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if s, err := Lookup(ctx, l.client, domain); fault.KindOf(err) != fault.Unknown {
+		t.Errorf("got %+v, %v", s, err)
+	}
+}
