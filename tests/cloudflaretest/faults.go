@@ -29,6 +29,10 @@ type Fault struct {
 	Delay time.Duration // wait before anything happens
 	Slow  time.Duration // send the body byte by byte, with so much time between
 	Cut   bool          // send half the body, then close the connection
+
+	// Then is called when the answer is ready and before it is sent; the connection ends with that answer.
+	// With [Server.SetRefusing] or [Server.SetCertificate] the next call is the first that fails.
+	Then func()
 }
 
 // Paths for [Fault.Path].
@@ -137,6 +141,10 @@ func (f Fault) send(s *Server, w http.ResponseWriter, r *http.Request, rep reply
 		w.Header().Set("Location", f.Location)
 	}
 	w.Header().Set("Content-Length", fmt.Sprint(len(rep.body)))
+	if f.Then != nil {
+		w.Header().Set("Connection", "close")
+		f.Then()
+	}
 	w.WriteHeader(rep.status)
 	if f.Cut {
 		rep.body = rep.body[:len(rep.body)/2]

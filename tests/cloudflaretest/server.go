@@ -68,6 +68,7 @@ type Server struct {
 	backend Backend
 	closing context.Context
 	running sync.WaitGroup
+	port    port
 
 	mu        sync.Mutex
 	quirks    Quirks
@@ -122,23 +123,15 @@ func New(tb TB, backend Backend, opts ...Option) *Server {
 	srv := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(tbWriter{tb}, "", 0)}
 	if o.cert != nil {
 		s.URL = "https" + strings.TrimPrefix(s.URL, "http")
-		srv.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*o.cert}, MinVersion: tls.VersionTLS12}
+		srv.TLSConfig = &tls.Config{GetCertificate: s.port.certificate, MinVersion: tls.VersionTLS12}
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if o.cert != nil {
-			_ = srv.ServeTLS(o.listener, "", "")
-		} else {
-			_ = srv.Serve(o.listener)
-		}
-	}()
+	s.port = port{srv: srv, addr: o.listener.Addr().String(), cert: o.cert}
+	s.port.open(o.listener)
 	tb.Cleanup(func() {
 		s.mu.Lock() // from here on no call begins
 		stop()
 		s.mu.Unlock()
-		_ = srv.Close()
-		<-done
+		s.port.close()
 		s.running.Wait()
 	})
 	return s

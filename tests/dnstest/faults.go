@@ -1,6 +1,10 @@
 package dnstest
 
-import "time"
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
 
 // faults is how a server deviates from a good one. The zero value is a good one.
 type faults struct {
@@ -16,6 +20,7 @@ type faults struct {
 	rcode     int
 	delay     time.Duration
 	failNames map[string]int
+	blocked   []netip.Addr
 }
 
 func (s *Server) set(f func(*faults)) {
@@ -32,6 +37,11 @@ func (s *Server) SetLag(d time.Duration) {
 
 // SetDead makes the server take questions and never answer any.
 func (s *Server) SetDead(on bool) { s.set(func(f *faults) { f.dead = on }) }
+
+// SetBlocked makes the server dead for who asks from these addresses, as a firewall between does; none end it.
+func (s *Server) SetBlocked(from ...netip.Addr) {
+	s.set(func(f *faults) { f.blocked = slices.Clone(from) })
+}
 
 // SetLame makes the server answer REFUSED, as one does that was never told of its zones.
 func (s *Server) SetLame(on bool) { s.set(func(f *faults) { f.lame = on }) }

@@ -1,6 +1,7 @@
 package dnstest
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -85,6 +86,10 @@ func TestServerFaults(t *testing.T) {
 		udp, tcp string
 	}{
 		{"dead", one.SetDead, "silent", "silent"},
+		{"blocked", func(on bool) {
+			from := netip.MustParseAddr(map[bool]string{true: "127.0.0.1", false: "127.0.0.2"}[on])
+			one.SetBlocked(from)
+		}, "silent", "silent"},
 		{"lame", one.SetLame, "REFUSED", "REFUSED"},
 		{"tcp only", one.SetTCPOnly, "silent", "NOERROR"},
 		{"udp only", one.SetUDPOnly, "NOERROR", "silent"},

@@ -3,6 +3,7 @@ package dnstest
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,7 +61,7 @@ func (s *Server) handler(transport string) dns.HandlerFunc {
 		entry := s.world.log(s.Host, transport, from, req)
 
 		s.world.mu.Lock()
-		delay := s.faults.delay
+		delay, blocked := s.faults.delay, slices.Contains(s.faults.blocked, from)
 		s.world.mu.Unlock()
 		if delay > 0 {
 			select {
@@ -70,7 +71,10 @@ func (s *Server) handler(transport string) dns.HandlerFunc {
 			}
 		}
 
-		resp := s.reply(req, transport)
+		var resp *dns.Msg
+		if !blocked {
+			resp = s.reply(req, transport)
+		}
 		s.world.logAnswer(entry, resp)
 		if resp == nil {
 			return
