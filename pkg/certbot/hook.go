@@ -21,6 +21,10 @@ type Challenge struct {
 	// this one. Certbot before 1.4 says neither: then Counted is false, Size 1 and Remaining 0.
 	Size, Remaining int
 	Counted         bool
+
+	// Names are those of the order, in its order; a name and its wildcard are the same name twice. Names that
+	// the CA needs no proof of any more are not among them. Certbot before 1.4 says only Domain.
+	Names []string
 }
 
 // Call numbers the calls of an order from 0.
@@ -70,14 +74,20 @@ func HookChallenge(environ []string) (Challenge, error) {
 		return Challenge{}, fault.Errorf(fault.Usage, "CERTBOT_VALIDATION is not a dns-01 value: it has %d characters, not 43 of base64url", len(value)).
 			WithHint("add --preferred-challenges dns to the certbot command line")
 	}
-	c := Challenge{Domain: name, Validation: value, Size: 1}
+	c := Challenge{Domain: name, Validation: value, Size: 1, Names: []string{name}}
 	if remaining := get("CERTBOT_REMAINING_CHALLENGES"); remaining != "" {
 		all := strings.Split(get("CERTBOT_ALL_DOMAINS"), ",")
 		c.Remaining, err = strconv.Atoi(remaining)
 		if err != nil || c.Remaining < 0 || c.Remaining >= len(all) {
 			return Challenge{}, fault.Errorf(fault.Usage, "CERTBOT_REMAINING_CHALLENGES is %q, which does not fit the %d names of CERTBOT_ALL_DOMAINS", remaining, len(all))
 		}
-		c.Size, c.Counted = len(all), true
+		c.Size, c.Counted, c.Names = len(all), true, nil
+		for _, n := range all {
+			if canonical, err := dnsname.ParseHost(n); err == nil {
+				n = canonical
+			}
+			c.Names = append(c.Names, n)
+		}
 	}
 	return c, nil
 }

@@ -1,6 +1,7 @@
 package certbot
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -19,12 +20,12 @@ func TestHookChallenge(t *testing.T) {
 		{
 			name:    "first of two",
 			environ: []string{"CERTBOT_DOMAIN=Example.com", "CERTBOT_VALIDATION=" + value, "CERTBOT_ALL_DOMAINS=example.com,example.com", "CERTBOT_REMAINING_CHALLENGES=1"},
-			want:    Challenge{Domain: "example.com", Validation: value, Size: 2, Remaining: 1, Counted: true},
+			want:    Challenge{Domain: "example.com", Validation: value, Size: 2, Remaining: 1, Counted: true, Names: []string{"example.com", "example.com"}},
 		},
 		{
 			name:    "certbot before 1.4",
 			environ: []string{"CERTBOT_DOMAIN=svc.example.com", "CERTBOT_VALIDATION=" + value},
-			want:    Challenge{Domain: "svc.example.com", Validation: value, Size: 1},
+			want:    Challenge{Domain: "svc.example.com", Validation: value, Size: 1, Names: []string{"svc.example.com"}},
 		},
 		{
 			name: "left over from an earlier lineage",
@@ -32,12 +33,12 @@ func TestHookChallenge(t *testing.T) {
 				"CERTBOT_AUTH_OUTPUT=old", "RENEWED_LINEAGE=/x", "RENEWED_DOMAINS=other.example",
 				"CERTBOT_DOMAIN=svc.example.com", "CERTBOT_VALIDATION=" + value, "CERTBOT_ALL_DOMAINS=svc.example.com", "CERTBOT_REMAINING_CHALLENGES=0",
 			},
-			want: Challenge{Domain: "svc.example.com", Validation: value, Size: 1, Counted: true},
+			want: Challenge{Domain: "svc.example.com", Validation: value, Size: 1, Counted: true, Names: []string{"svc.example.com"}},
 		},
 		{
 			name:    "IDN",
-			environ: []string{"CERTBOT_DOMAIN=bücher.example", "CERTBOT_VALIDATION=" + value},
-			want:    Challenge{Domain: "xn--bcher-kva.example", Validation: value, Size: 1},
+			environ: []string{"CERTBOT_DOMAIN=bücher.example", "CERTBOT_VALIDATION=" + value, "CERTBOT_ALL_DOMAINS=bücher.example", "CERTBOT_REMAINING_CHALLENGES=0"},
+			want:    Challenge{Domain: "xn--bcher-kva.example", Validation: value, Size: 1, Counted: true, Names: []string{"xn--bcher-kva.example"}},
 		},
 		{name: "outside certbot", environ: []string{"PATH=/bin"}, err: "auth-hook rehearse"},
 		{name: "http-01", environ: []string{"CERTBOT_DOMAIN=a.example", "CERTBOT_VALIDATION=tok.print", "CERTBOT_TOKEN=tok"}, err: "--preferred-challenges dns"},
@@ -53,7 +54,7 @@ func TestHookChallenge(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := HookChallenge(tt.environ)
 			if tt.err == "" {
-				if err != nil || got != tt.want {
+				if err != nil || !reflect.DeepEqual(got, tt.want) {
 					t.Fatalf("got %+v, %v; want %+v", got, err, tt.want)
 				}
 				return
