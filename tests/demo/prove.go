@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,37 +96,14 @@ func (d *demo) txt() (left, gone []string) {
 	return left, gone
 }
 
-// leaks searches what was printed and every file that certbot and the hooks wrote for the token or a good
-// part of it.
+// leaks searches what was printed and every file that certbot and the hooks wrote for the token.
 func (d *demo) leaks() (files int, found []string) {
-	if leaks(d.printed) {
+	found, files, err := lab.FilesWithToken(lab.Written()...)
+	if err != nil {
+		found = append(found, err.Error())
+	}
+	if lab.ShowsToken(d.printed) {
 		found = append(found, "what was printed")
 	}
-	for _, root := range []string{lab.CertbotDir, lab.CertbotLogs, lab.StateDir, filepath.Dir(lab.HookLog), os.TempDir()} {
-		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-			if err != nil || !e.Type().IsRegular() {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			if leaks(text) {
-				found = append(found, path)
-			}
-			files++
-			return err
-		})
-		if err != nil {
-			found = append(found, err.Error())
-		}
-	}
 	return files, found
-}
-
-func leaks(text []byte) bool {
-	const part = 12
-	for i := 0; i+part <= len(lab.Token); i++ {
-		if bytes.Contains(text, []byte(lab.Token[i:i+part])) {
-			return true
-		}
-	}
-	return false
 }
