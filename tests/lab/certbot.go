@@ -27,6 +27,12 @@ const (
 // taken out.
 func (l *Lab) Configure(settings map[string]string) {
 	l.tb.Helper()
+	l.ConfigureAt(SettingsFile, settings)
+}
+
+// ConfigureAt is [Lab.Configure] with another file, which a program is to be told of with --config.
+func (l *Lab) ConfigureAt(path string, settings map[string]string) {
+	l.tb.Helper()
 	all := map[string]string{
 		"ACME_CHALLENGE_ALIAS": AliasZone,
 		"CLOUDFLARE_API_TOKEN": Token,
@@ -41,7 +47,7 @@ func (l *Lab) Configure(settings map[string]string) {
 			fmt.Fprintf(&file, "%s=%s\n", key, all[key])
 		}
 	}
-	l.write(SettingsFile, 0o600, file.String())
+	l.write(path, 0o600, file.String())
 }
 
 // Result is what a program did.

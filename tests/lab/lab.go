@@ -4,6 +4,7 @@
 package lab
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/netip"
@@ -63,8 +64,9 @@ type Lab struct {
 	// Alias are the servers of the alias zones, Production those of example.com.
 	Alias, Production []*dnstest.Server
 
-	tb  TB
-	dir string // of the resolvers' files
+	tb        TB
+	dir       string           // of the resolvers' files
+	authority *labca.Authority // in the machine's trust store
 }
 
 // New brings up a lab that ends with the test. certbot and certhook start without any state.
@@ -88,37 +90,42 @@ func New(tb TB, o Options) *Lab {
 		os.RemoveAll(l.dir)
 	})
 
-	authority, err := labca.New()
-	if err != nil {
+	if l.authority, err = labca.New(); err != nil {
 		tb.Fatalf("lab: %v", err)
 	}
-	l.write(trustStore, 0o644, string(systemRoots)+string(authority.PEM()))
+	l.write(trustStore, 0o644, string(systemRoots)+string(l.authority.PEM()))
 	l.write("/etc/hosts", 0o644, fmt.Sprintf("127.0.0.1 localhost\n%s %s\n%s %s\n", caAddr, CAHost, apiAddr, APIHost))
 	l.write("/etc/resolv.conf", 0o644, "nameserver "+Resolver+"\n")
 
 	l.buildWorld()
 	l.startUnbound(Resolver, -1)
 	l.startUnbound(CAResolver, o.CACache)
-	l.startAPI(authority, o)
+	l.startAPI(o)
 	l.CA = acmetest.New(tb, acmetest.Options{
 		Listen: net.JoinHostPort(caAddr, "443"), Host: CAHost,
-		Resolver: net.JoinHostPort(CAResolver, "53"), Authority: authority,
+		Resolver: net.JoinHostPort(CAResolver, "53"), Authority: l.authority,
 	})
 	l.Configure(o.Settings)
 	return l
 }
 
-func (l *Lab) startAPI(authority *labca.Authority, o Options) {
+// Certificate is one for these names that every program in the lab believes.
+func (l *Lab) Certificate(names ...string) tls.Certificate {
 	l.tb.Helper()
-	cert, err := authority.Issue(APIHost)
+	cert, err := l.authority.Issue(names...)
 	if err != nil {
 		l.tb.Fatalf("lab: %v", err)
 	}
+	return cert
+}
+
+func (l *Lab) startAPI(o Options) {
+	l.tb.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(apiAddr, "443"))
 	if err != nil {
 		l.tb.Fatalf("lab: %v", err)
 	}
-	l.API = cloudflaretest.New(l.tb, l.World, cloudflaretest.OnListener(listener), cloudflaretest.WithCertificate(cert))
+	l.API = cloudflaretest.New(l.tb, l.World, cloudflaretest.OnListener(listener), cloudflaretest.WithCertificate(l.Certificate(APIHost)))
 	for _, zone := range zonesOfAccount {
 		l.API.AddZone(zone)
 	}
