@@ -225,16 +225,10 @@ func (p *Provider) begin(zone provider.Zone, rec provider.TXT) (*call, error) {
 	if !validID(zone.ID) {
 		return nil, fmt.Errorf("%q is not a zone id", zone.ID)
 	}
-	if err := checkValue(rec.Value); err != nil {
+	if err := rec.Check(zone); err != nil {
 		return nil, err
 	}
-	if !sameName(rec.Name, rec.Name) {
-		return nil, errors.New("the name is not a canonical domain name")
-	}
-	relative, ok := dnsname.Relative(rec.Name, zone.Name)
-	if !ok {
-		return nil, errors.New("the name is not within the zone")
-	}
+	relative, _ := dnsname.Relative(rec.Name, zone.Name)
 	return &call{api: p.api, zone: zone, name: rec.Name, relative: relative, value: rec.Value}, nil
 }
 

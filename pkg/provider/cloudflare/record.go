@@ -2,7 +2,6 @@ package cloudflare
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -58,21 +57,4 @@ func (c *call) parseList(answer *envelope, name string) ([]record, error) {
 		}
 	}
 	return records, nil
-}
-
-// maxValue is the length of one character-string (RFC 1035, section 3.3).
-const maxValue = 255
-
-// checkValue refuses what the API would not keep as it is: an empty value means any value to libdns, a long
-// one is split, and a quote or backslash comes back in another spelling, so that it would never be found.
-func checkValue(value string) error {
-	switch {
-	case value == "":
-		return errors.New("the value is empty")
-	case len(value) > maxValue:
-		return fmt.Errorf("the value has %d octets, at most %d are allowed", len(value), maxValue)
-	case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }):
-		return errors.New("the value has a character that is not printable ASCII, or a quote or backslash")
-	}
-	return nil
 }
