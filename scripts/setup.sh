@@ -36,13 +36,14 @@ need git git
 need make make
 need unbound unbound
 if [ "${1:-}" != demo ]; then
+	need bind9 named
 	need gcc gcc
 	need libc6-dev /usr/include/stdlib.h
 	need shellcheck shellcheck
 fi
 
-# install_packages installs without starting services: nothing of ours needs one, and unbound would take
-# port 53.
+# install_packages installs without starting services: nothing of ours needs one, and unbound and named
+# would take port 53.
 install_packages() {
 	policy=/usr/sbin/policy-rc.d
 	if ! [ -e "$policy" ]; then
@@ -56,10 +57,13 @@ install_packages() {
 		echo "setup: the package lists could not be refreshed; trying those that are there" >&2
 	# shellcheck disable=SC2086 # a list of words
 	apt-get -qq -o DPkg::Lock::Timeout=300 install --no-install-recommends -y $packages >/dev/null
-	# Nor is unbound to start with the next boot of a machine that did not have it.
-	case " $packages " in
-	*" unbound "*) systemctl --quiet disable unbound.service unbound-resolvconf.service >/dev/null 2>&1 || : ;;
-	esac
+	# Nor are they to start with the next boot of a machine that did not have them.
+	case " $packages " in *" unbound "*) disable unbound.service unbound-resolvconf.service ;; esac
+	case " $packages " in *" bind9 "*) disable named.service named-resolvconf.service ;; esac
+}
+
+disable() {
+	systemctl --quiet disable "$@" >/dev/null 2>&1 || :
 }
 
 check_go
