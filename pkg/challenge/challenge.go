@@ -35,6 +35,7 @@ type Hooks struct {
 	PinnedZoneID    string        // the id of the one zone that is written to, where its name is not given with it
 	ProviderTimeout time.Duration // for all calls to the provider of one hook call
 	DNS             *authority.Client
+	Issuance        Issuance
 	Propagation     propagation.Options
 	Settle          time.Duration // after a change of a name by another run, until a CA may be asked about it
 	AbortOnFailure  bool          // see Aborted

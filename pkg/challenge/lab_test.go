@@ -208,7 +208,7 @@ func order(first int, domains ...string) []certbot.Challenge {
 	var calls []certbot.Challenge
 	for i, d := range domains {
 		calls = append(calls, certbot.Challenge{
-			Domain: d, Validation: val(first + i), Size: len(domains), Remaining: len(domains) - 1 - i, Counted: true,
+			Domain: d, Validation: val(first + i), Size: len(domains), Remaining: len(domains) - 1 - i, Counted: true, Names: domains,
 		})
 	}
 	return calls

@@ -32,14 +32,16 @@ func (h *Hooks) Present(ctx context.Context, c certbot.Challenge, by Caller) (st
 		return "", h.abortLast(ctx, c, nil, err)
 	}
 	defer f.Close()
+	unlocked := ""
 	if refusal == nil && !checkedBefore(f, c) {
-		refusal = h.preflight(ctx, target)
+		unlocked, refusal = h.preflight(ctx, c, target)
 	}
 	api, cancel := context.WithTimeout(ctx, h.ProviderTimeout)
 	defer cancel()
 	if err := h.file(api, f, c, target, refusal); err != nil {
 		return "", h.abortLast(ctx, c, f, err)
 	}
+	h.warnUnlocked(f, c, unlocked)
 	if !c.Last() {
 		if refusal != nil {
 			return "", refusal
@@ -120,20 +122,22 @@ func checkedBefore(f *journal.File, c certbot.Challenge) bool {
 	return false
 }
 
-// preflight asks the authoritative servers whether the CA will be led to the record. Only their proof
-// that it will not stops the work; a check that could not be made must never stop an issuance that
-// would have worked.
-func (h *Hooks) preflight(ctx context.Context, t delegation.Target) error {
+// preflight asks the authoritative servers whether the CA will be led to the record, and whether it may
+// issue at all. Only their proof that it will not stops the work; a check that could not be made must never
+// stop an issuance that would have worked. unlocked is that of checkCAA.
+func (h *Hooks) preflight(ctx context.Context, c certbot.Challenge, t delegation.Target) (unlocked string, err error) {
 	h.step(Step{Name: StepTarget, Domain: t.Domain, Record: t.Record, Detail: "the TXT belongs at " + t.Record})
 	ctx, cancel := context.WithTimeout(ctx, preflightTimeout)
 	defer cancel()
+	records := h.lookUpCAA(ctx, t.Domain)
 	began := time.Now()
 	verdict := delegation.Check(ctx, h.DNS, t)
 	h.step(Step{
 		Name: StepCNAME, Domain: t.Domain, Record: t.Record, Detail: verdict.Reason, Took: time.Since(began),
 		Err: verdict.Err(), Warn: verdict.Status == delegation.Unknown,
 	})
-	return verdict.Err()
+	unlocked, err = h.checkCAA(c, records())
+	return unlocked, errors.Join(verdict.Err(), err)
 }
 
 // file enters the call in the journal. The first call of an order removes what an earlier order of the

@@ -30,7 +30,7 @@ func (h *Hooks) Rehearse(ctx context.Context, domains []string) error {
 	calls := make([]certbot.Challenge, len(domains))
 	for i, domain := range domains {
 		calls[i] = certbot.Challenge{
-			Domain: domain, Validation: probe(), Size: len(domains), Remaining: len(domains) - 1 - i, Counted: true,
+			Domain: domain, Validation: probe(), Size: len(domains), Remaining: len(domains) - 1 - i, Counted: true, Names: domains,
 		}
 	}
 	var errs []error

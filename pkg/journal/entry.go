@@ -62,6 +62,9 @@ type Record struct {
 	Size    int         `json:"size"`            // how many calls the current order has
 	Ended   bool        `json:"ended,omitempty"` // the current order was cleaned up: nothing may be written any more
 	Entries []*Entry    `json:"entries"`
+
+	// Unlocked is what the last call of the current order has to tell of domains that no CAA locks.
+	Unlocked []string `json:"unlocked,omitempty"`
 }
 
 // Begin starts the next order of the run. Entries of earlier orders are dropped unless they are Live or
