@@ -62,7 +62,7 @@ func (s *server) exchange(ctx context.Context, asked string, m *dns.Msg, rcodes 
 		if f == nil {
 			return r, nil
 		}
-		if !f.passing() || try == maxTries {
+		if !f.passing() || try == maxTries || ctx.Err() != nil {
 			return nil, f
 		}
 		select {
@@ -80,8 +80,8 @@ func (s *server) once(parent context.Context, asked string, m *dns.Msg, rcodes [
 		defer func() { <-s.open }()
 	case <-parent.Done():
 	}
-	if err := parent.Err(); err != nil {
-		return nil, s.fail(asked, unsent, err)
+	if parent.Err() != nil {
+		return nil, s.fail(asked, unsent, context.Cause(parent))
 	}
 	ctx, cancel := context.WithTimeout(parent, exchangeTime)
 	defer cancel()
@@ -121,7 +121,7 @@ var errSilence = errors.New("no reply within " + exchangeTime.String())
 func cause(parent, ctx context.Context, err error) error {
 	switch {
 	case parent.Err() != nil:
-		return parent.Err()
+		return context.Cause(parent)
 	case ctx.Err() != nil:
 		return errSilence
 	}

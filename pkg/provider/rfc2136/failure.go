@@ -126,10 +126,10 @@ func (f *failure) who() string {
 
 func (f *failure) Unwrap() error { return f.reason }
 
-// passing reports whether the failure may go away within seconds, at no cost of time so far.
+// passing reports whether the failure may go away within seconds, and cost no time so far.
 func (f *failure) passing() bool {
-	over := errors.Is(f.reason, context.Canceled) || errors.Is(f.reason, context.DeadlineExceeded)
-	return (f.kind == unsent || f.kind == unanswered) && !over && !errors.Is(f.reason, errSilence)
+	silence := errors.Is(f.reason, errSilence) || errors.Is(f.reason, context.DeadlineExceeded) // a timed-out dial is the latter
+	return (f.kind == unsent || f.kind == unanswered) && !silence
 }
 
 // doubt reports whether err leaves open what the server did with an update.

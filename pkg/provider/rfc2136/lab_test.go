@@ -127,11 +127,11 @@ func TestConformance(t *testing.T) {
 		l.Reset(parent)
 		relay := l.Relay(t)
 		return providertest.Harness{
-			Provider: l.provider(func(c *rfc2136.Config) { c.Server = relay.Addr }),
-			Zone:     zone,
-			Other:    parent,
-			Values:   func(name string) []string { return l.TXT(zoneOf(name), name) },
-			Seed:     func(name, value string) { l.Add(zoneOf(name), name+` 60 TXT "`+value+`"`) },
+			Provider:    l.provider(func(c *rfc2136.Config) { c.Server = relay.Addr }),
+			Zone:        zone,
+			Other:       parent,
+			Values:      func(name string) []string { return l.TXT(zoneOf(name), name) },
+			Seed:        func(name, value string) { l.Add(zoneOf(name), name+` 60 TXT "`+value+`"`) },
 			LoseReply:   func() { relay.Break(bindtest.LoseReply, bindtest.IsUpdate, 1) },
 			FailLookups: func() { relay.Break(bindtest.ServFail, bindtest.Question(dns.TypeSOA), -1) },
 			Stall:       func() { relay.Break(bindtest.Stall, bindtest.Always, -1) },
