@@ -186,9 +186,9 @@ const most = 3
 // order's last call in one line.
 func (h *Hooks) warnUnlocked(f *journal.File, c certbot.Challenge, unlocked string) {
 	if unlocked != "" && !slices.Contains(f.Unlocked, unlocked) {
+		h.Log.Info(unlocked)
 		f.Unlocked = append(f.Unlocked, unlocked)
 		if !c.Last() {
-			h.Log.Info(unlocked)
 			if err := f.Save(); err != nil {
 				h.Log.Warn("a warning will be missing", "error", err)
 			}

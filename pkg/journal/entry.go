@@ -73,6 +73,7 @@ func (r *Record) Begin(size int, keep time.Duration) {
 	r.Order++
 	r.Size = size
 	r.Ended = false
+	r.Unlocked = nil
 	r.Entries = r.pick(func(e *Entry) bool { return e.Live() || e.SentWithin(keep) })
 }
 
