@@ -74,7 +74,7 @@ var keys = []Key{
 		set: func(s *Settings, v string) error { return into(&s.RFC2136Server)(hostPort(v, "53")) },
 	},
 	{
-		Name: "RFC2136_TSIG_NAME", Help: "name of the key that signs updates",
+		Name: "RFC2136_TSIG_NAME", Help: "name of the key that signs updates; without one the server has to know this machine by its address",
 		set: func(s *Settings, v string) error { return into(&s.RFC2136TSIGName)(dnsname.Parse(v)) },
 	},
 	{
@@ -88,7 +88,7 @@ var keys = []Key{
 		},
 	},
 	{
-		Name: "RFC2136_ZONE", Help: "zone to update; unset, it is found",
+		Name: "RFC2136_ZONE", Help: "the only zone to write to; unset, it is found",
 		set: func(s *Settings, v string) error { return into(&s.RFC2136Zone)(dnsname.Parse(v)) },
 	},
 	{

@@ -73,6 +73,6 @@ func wanted(name string, keys []string) bool {
 
 // HookKeys are the settings that both hooks take.
 var HookKeys = []string{
-	"ACME_CHALLENGE_*", "CHALLENGE_TTL", "DNS_PROVIDER", "CLOUDFLARE_*", "DNS_RESOLVERS",
+	"ACME_CHALLENGE_*", "CHALLENGE_TTL", "DNS_PROVIDER", "CLOUDFLARE_*", "RFC2136_*", "DNS_RESOLVERS",
 	"PROPAGATION*", "PROVIDER_TIMEOUT", "CERTHOOK_*",
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/certhook/certhook/pkg/propagation"
 	"github.com/certhook/certhook/pkg/provider"
 	"github.com/certhook/certhook/pkg/provider/cloudflare"
+	"github.com/certhook/certhook/pkg/provider/rfc2136"
 	"github.com/certhook/certhook/pkg/resolver"
 )
 
@@ -107,9 +108,14 @@ func openProvider(s *config.Settings) (provider.Provider, error) {
 		named := maps.Clone(s.CloudflareZoneIDs)
 		delete(named, "") // whose zone it is DNS tells: Hooks.PinnedZoneID
 		return cloudflare.New(cloudflare.Config{Token: s.CloudflareToken.Reveal(), Zones: named, APIURL: s.CloudflareAPIURL})
+	case config.RFC2136:
+		return rfc2136.New(rfc2136.Config{
+			Server: s.RFC2136Server, Zone: s.RFC2136Zone,
+			KeyName: s.RFC2136TSIGName, KeySecret: s.RFC2136TSIGSecret.Reveal(), KeyAlgorithm: s.RFC2136TSIGAlgorithm,
+		})
 	}
-	return nil, fault.Errorf(fault.Usage, "DNS_PROVIDER=%s: this version of certhook has no such driver", s.DNSProvider).
-		WithHint("the one that it has is %s", config.Cloudflare)
+	return nil, fault.Errorf(fault.Usage, "DNS_PROVIDER=%s: certhook has no such driver", s.DNSProvider).
+		WithHint("those that it has are %s and %s", config.Cloudflare, config.RFC2136)
 }
 
 // endpoints are the recursive resolvers to ask: the configured ones, or else public ones and, after
