@@ -82,15 +82,15 @@ func New(tb TB, o Options) *Server {
 	tb.Cleanup(func() { os.RemoveAll(dir) })
 	s := &Server{tb: tb, dir: dir, admin: NewKey("bindtest-admin"), zones: o.Zones}
 	program := s.program()
-	for _, z := range o.Zones {
-		s.write(s.file(z), z.text())
-	}
 
 	// The port may be taken by somebody else at that moment; another draw gets past that.
 	for range 3 {
 		s.Addr = o.Listen
 		if !o.Listen.IsValid() {
 			s.Addr = randomAddress()
+		}
+		for _, z := range o.Zones {
+			s.write(s.file(z), s.text(z))
 		}
 		s.write("named.conf", s.config(o.Keys))
 		if err = s.start(program); err == nil {
@@ -152,6 +152,7 @@ func (s *Server) config(keys []Key) string {
 	dnssec-validation no;
 	empty-zones-enable no;
 	notify no;
+	querylog yes;
 	allow-transfer { key %q; };
 };
 controls { };
@@ -174,12 +175,13 @@ logging { category default { default_stderr; }; };
 
 func (s *Server) file(z Zone) string { return z.Name + ".db" }
 
-func (z Zone) text() string {
+// text is the zone's file.
+func (s *Server) text(z Zone) string {
 	lines := append([]string{
 		"$ORIGIN .", "$TTL 300",
 		z.Name + " SOA ns." + z.Name + " hostmaster." + z.Name + " 1 3600 600 86400 5",
 		z.Name + " NS ns." + z.Name,
-		"ns." + z.Name + " A 127.0.0.1",
+		"ns." + z.Name + " A " + s.Addr.Addr().String(),
 	}, z.Records...)
 	return strings.Join(lines, "\n") + "\n"
 }

@@ -93,7 +93,7 @@ func (s *Server) Reset(zone string) {
 		s.tb.Fatalf("bindtest: there is no zone %q", zone)
 	}
 	var first []string
-	parser := dns.NewZoneParser(strings.NewReader(s.zones[i].text()), ".", "")
+	parser := dns.NewZoneParser(strings.NewReader(s.text(s.zones[i])), ".", "")
 	for rr, ok := parser.Next(); ok; rr, ok = parser.Next() {
 		if rr.Header().Rrtype != dns.TypeSOA {
 			first = append(first, line(rr))
