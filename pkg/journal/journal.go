@@ -238,7 +238,8 @@ func (f *File) damaged(err error) error {
 func (f *File) Save() error {
 	raw, err := json.MarshalIndent(f.Record, "", "  ")
 	if err == nil {
-		err = renameio.WriteFile(f.path, append(raw, '\n'), 0o600, renameio.IgnoreUmask())
+		// Not by way of $TMPDIR, which may be full or open to others.
+		err = renameio.WriteFile(f.path, append(raw, '\n'), 0o600, renameio.IgnoreUmask(), renameio.WithTempDir(filepath.Dir(f.path)))
 	}
 	if err == nil {
 		err = syncDir(filepath.Dir(f.path))
@@ -259,14 +260,25 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// Delete removes the file and its lock; only Close may follow. It is for a run that is dead, or a record
-// that is gone: a late-comer that still waits for the removed lock finds its certbot dead and writes
-// nothing.
+// Delete removes the file, what writers of it left that were killed, and its lock; only Close may follow. It
+// is for a run that is dead, or a record that is gone: a late-comer that still waits for the removed lock
+// finds its certbot dead and writes nothing.
 func (f *File) Delete() error {
-	for _, path := range []string{f.path, f.lock.Path()} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fault.Errorf(fault.Usage, "delete from the journal: %w", err)
+	paths := []string{f.path}
+	dir, name := filepath.Split(f.path)
+	all, err := os.ReadDir(dir)
+	for _, other := range all {
+		if strings.HasPrefix(other.Name(), "."+name) { // as renameio names what is to become the file
+			paths = append(paths, dir+other.Name())
 		}
+	}
+	for _, path := range append(paths, f.lock.Path()) {
+		if removeErr := os.Remove(path); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
+			err = removeErr
+		}
+	}
+	if err != nil {
+		return fault.Errorf(fault.Usage, "delete from the journal: %w", err)
 	}
 	return nil
 }

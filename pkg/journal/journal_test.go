@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,55 @@ func TestWhatIsSavedIsRead(t *testing.T) {
 	left, _ := os.ReadDir(s.dir)
 	if len(left) != 0 {
 		t.Errorf("%d files left after Delete", len(left))
+	}
+}
+
+// A writer that is killed leaves a file that no reader takes for the journal's, and that goes with the run.
+func TestDeleteTakesWhatKilledWritersLeft(t *testing.T) {
+	s := open(t)
+	f, other := lock(t, s, "x"), lock(t, s, "xy")
+	if err := errors.Join(f.Save(), other.Save()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".x.json123", ".xy.json456"} {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ids, _ := s.IDs(); len(ids) != 2 {
+		t.Errorf("IDs = %v, want x and xy", ids)
+	}
+	if err := f.Delete(); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	files, _ := os.ReadDir(s.dir)
+	for _, file := range files {
+		left = append(left, file.Name())
+	}
+	if !slices.Equal(left, []string{".xy.json456", "xy.json", "xy.lock"}) {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// What is not yet the journal's must not lie where everybody writes.
+func TestSaveWritesInItsOwnFolderOnly(t *testing.T) {
+	f := lock(t, open(t), "x")
+	elsewhere := t.TempDir()
+	t.Setenv("TMPDIR", elsewhere)
+	old := time.Now().Add(-time.Hour).Truncate(time.Second)
+	if err := os.Chtimes(elsewhere, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Save(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(elsewhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !info.ModTime().Equal(old) {
+		t.Error("a file was made in $TMPDIR")
 	}
 }
 
