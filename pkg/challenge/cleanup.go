@@ -109,7 +109,7 @@ func (h *Hooks) remove(ctx context.Context, entries []*journal.Entry) (string, e
 	each(entries, func(i int, e *journal.Entry) {
 		began := time.Now()
 		if errs[i] == nil {
-			gone[i], errs[i] = h.Provider.Remove(ctx, zones[i], provider.TXT{Name: e.Name, Value: e.Value})
+			gone[i], errs[i] = h.removeFrom(ctx, zones[i], provider.TXT{Name: e.Name, Value: e.Value})
 		}
 		s := Step{Name: StepRemove, Domain: e.Domain, Record: e.Name, Took: time.Since(began)}
 		switch {
@@ -126,6 +126,18 @@ func (h *Hooks) remove(ctx context.Context, entries []*journal.Entry) (string, e
 		h.step(s)
 	})
 	return removedText(errs, gone), errors.Join(errs...)
+}
+
+// removeFrom removes one value. The journal may have kept a wrong ID of the zone, such as a mistyped one that the
+// settings named; where the provider refuses it, the one that counts today is tried as well.
+func (h *Hooks) removeFrom(ctx context.Context, zone provider.Zone, rec provider.TXT) (bool, error) {
+	removed, err := h.Provider.Remove(ctx, zone, rec)
+	if errors.Is(err, provider.ErrZoneID) {
+		if today, lookErr := h.zoneAt(ctx, zone.Name); lookErr == nil && today != zone {
+			return h.Provider.Remove(ctx, today, rec)
+		}
+	}
+	return removed, err
 }
 
 // zonesOf returns the zone of every entry that may be removed: the one that the journal names, or the
@@ -184,7 +196,11 @@ func notRemoved(e *journal.Entry, err error) error {
 	if kind == fault.Other {
 		kind = fault.Provider
 	}
-	return fault.Errorf(kind, "not removed: the TXT of %s at %q: %w", e.Domain, e.Name, err)
+	told := fault.Errorf(kind, "not removed: the TXT of %s at %q: %w", e.Domain, e.Name, err)
+	if fault.HintOf(err) == "" {
+		return told.WithHint("the next run of either hook tries again; cleanup-hook --sweep does so now")
+	}
+	return told
 }
 
 func removedText(errs []error, gone []bool) string {

@@ -31,8 +31,8 @@ func TestFailedCleanupIsToldAndRetried(t *testing.T) {
 			l.provider.set(func() { l.provider.fail[fail] = errRefused })
 			text, err := l.CleanUp(t.Context(), calls[0], by)
 			wantKind(t, err, fault.Provider, "not removed", record("b.example.com"))
-			if text != "" {
-				t.Errorf("a failed cleanup says %q", text)
+			if text != "" || fault.HintOf(err) == "" {
+				t.Errorf("a failed cleanup says %q, with the hint %q", text, fault.HintOf(err))
 			}
 			if got := l.live(t); len(got) == 0 {
 				t.Error("the entry is gone from the journal")
@@ -45,6 +45,33 @@ func TestFailedCleanupIsToldAndRetried(t *testing.T) {
 			if ids, _ := l.Journal.IDs(); len(ids) != 0 {
 				t.Errorf("journal files left: %v", ids)
 			}
+		})
+	}
+}
+
+// An ID of the zone that was wrong when the value was sent is not used for ever.
+func TestCleanupWithAWrongZoneID(t *testing.T) {
+	for name, today := range map[string]string{"still wrong": mistyped, "looked up": "", "corrected": "0123"} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.PinnedZoneID = mistyped
+			c := order(1, "a.example.com")[0]
+			if _, err := l.Present(t.Context(), c, caller(t)); err != nil {
+				t.Fatal(err)
+			}
+			l.PinnedZoneID = today
+			_, err := l.CleanUp(t.Context(), c, caller(t))
+			if today == mistyped {
+				wantKind(t, err, fault.Provider, "not removed")
+				if got := l.provider.called("remove"); len(got) != 1 {
+					t.Errorf("%d tries", len(got))
+				}
+				return
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			l.wantValues(t, "a.example.com")
 		})
 	}
 }

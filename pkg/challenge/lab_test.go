@@ -34,6 +34,9 @@ func record(domain string) string { return "_acme-challenge." + domain + "." + a
 // val is a well-formed validation that differs by n.
 func val(n int) string { return fmt.Sprintf("%043d", n) }
 
+// mistyped is an ID that no zone has.
+const mistyped = "mistyped"
+
 // memory is a provider that serves some zones of a dnstest world.
 type memory struct {
 	world *dnstest.World
@@ -86,6 +89,9 @@ func (m *memory) Add(ctx context.Context, zone provider.Zone, rec provider.TXT) 
 func (m *memory) Remove(ctx context.Context, zone provider.Zone, rec provider.TXT) (bool, error) {
 	if err := m.note("remove", rec.Name); err != nil {
 		return false, err
+	}
+	if zone.ID == mistyped {
+		return false, provider.ErrZoneID
 	}
 	err := m.world.RemoveTXT(zone.Name, rec.Name, rec.Value)
 	if errors.Is(err, dnstest.ErrNotFound) {

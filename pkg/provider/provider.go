@@ -12,6 +12,10 @@ import (
 // look-up that failed is any other error and must never be read as "no zone".
 var ErrNoZone = errors.New("the DNS provider serves no such zone")
 
+// ErrZoneID means that the provider knows no zone by the ID in use, or refuses it to these credentials. The ID
+// may have been wrong from the start.
+var ErrZoneID = errors.New("the DNS provider refuses the zone's ID")
+
 // Zone is a zone that the provider serves.
 type Zone struct {
 	Name string // canonical form of pkg/dnsname
@@ -40,6 +44,6 @@ type Provider interface {
 
 	// Remove takes away exactly rec's value, whatever its TTL, and leaves its siblings. removed is false
 	// when a look-up that succeeded showed that the value is not there. After an error the value may or
-	// may not exist.
+	// may not exist; it wraps ErrZoneID where another ID of the zone may help.
 	Remove(ctx context.Context, zone Zone, rec TXT) (removed bool, err error)
 }

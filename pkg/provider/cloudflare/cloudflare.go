@@ -156,13 +156,14 @@ func (p *Provider) turn(name string) chan struct{} {
 // lookUp trusts an answer only if it is about the very zone asked for: libdns would write into whichever
 // zone came back.
 func (p *Provider) lookUp(ctx context.Context, name string) (provider.Zone, error) {
-	answer, err := p.api.do(ctx, request{method: http.MethodGet, path: "/zones", query: url.Values{"name": {name}}.Encode()})
+	asked := request{method: http.MethodGet, path: "/zones", query: url.Values{"name": {name}}.Encode()}
+	answer, err := p.api.do(ctx, asked)
 	if err != nil {
 		return provider.Zone{}, err
 	}
 	var zones []struct{ ID, Name, Status string }
 	if err := json.Unmarshal(answer.Result, &zones); err != nil {
-		return provider.Zone{}, fmt.Errorf("the answer is not a list of zones: %w", err)
+		return provider.Zone{}, unusable(asked, fmt.Errorf("the answer is not a list of zones: %w", err))
 	}
 	if len(zones) == 0 {
 		return provider.Zone{}, fmt.Errorf("zone %q: %w", name, provider.ErrNoZone)
@@ -173,9 +174,9 @@ func (p *Provider) lookUp(ctx context.Context, name string) (provider.Zone, erro
 	zone := zones[0]
 	switch {
 	case !sameName(zone.Name, name):
-		return provider.Zone{}, fmt.Errorf("the answer is about another zone, %q", zone.Name)
+		return provider.Zone{}, unusable(asked, fmt.Errorf("the answer is about another zone, %q", zone.Name))
 	case !validID(zone.ID):
-		return provider.Zone{}, fmt.Errorf("the answer has an unusable zone id, %q", zone.ID)
+		return provider.Zone{}, unusable(asked, fmt.Errorf("the answer has an unusable zone id, %q", zone.ID))
 	case zone.Status != "active" && zone.Status != "pending":
 		return provider.Zone{}, fmt.Errorf("the zone's status is %q, neither active nor pending: Cloudflare does not serve it", zone.Status)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/certhook/certhook/pkg/provider"
 )
 
 // Codes of the API.
@@ -54,6 +56,12 @@ func (f *failure) Error() string {
 }
 
 func (f *failure) Unwrap() error { return f.reason }
+
+// Is makes a refusal of the zone in the path a [provider.ErrZoneID]. The API answers a zone of somebody else's
+// as one for which a permission is missing.
+func (f *failure) Is(target error) bool {
+	return target == provider.ErrZoneID && (f.status == http.StatusForbidden || f.has(codeNoRoute))
+}
 
 func (e apiError) String() string {
 	text := fmt.Sprintf("%s (code %d)", e.Message, e.Code)
@@ -139,6 +147,8 @@ func commonHint(f *failure) string {
 		return "check CLOUDFLARE_API_URL: an API does not redirect"
 	case f.status == 0 || f.status >= 500:
 		return "the API did not answer properly: check the network and https://www.cloudflarestatus.com, then run it again"
+	case f.status < 300:
+		return "the API did not answer properly: check CLOUDFLARE_API_URL and what stands between, such as a proxy, then run it again"
 	}
 	return ""
 }

@@ -222,6 +222,7 @@ func TestHints(t *testing.T) {
 		{name: "malformed token", fault: faults(t)["400"], hint: "CLOUDFLARE_API_TOKEN"},
 		{name: "redirect", fault: cloudflaretest.Fault{Status: 301, Location: "https://example.org"}, hint: "CLOUDFLARE_API_URL"},
 		{name: "down", fault: cloudflaretest.HTML502, hint: "again"},
+		{name: "no success", fault: cloudflaretest.Unsuccessful, hint: "CLOUDFLARE_API_URL"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -232,7 +233,7 @@ func TestHints(t *testing.T) {
 				l.AddToken(tt.token)
 			}
 			l.SetQuirks(tt.quirks)
-			if tt.fault.Status != 0 {
+			if tt.fault.Status != 0 || tt.fault.Body != "" {
 				l.Break(tt.fault)
 			}
 			err := l.provider(nil).Add(t.Context(), pinned, challenge)

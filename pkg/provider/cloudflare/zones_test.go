@@ -273,11 +273,16 @@ func TestForeignZoneID(t *testing.T) {
 			}
 			removed, err := p.Remove(t.Context(), provider.Zone{Name: zone}, challenge)
 			checkProvider(t, err)
-			if removed {
-				t.Error("Remove says that it removed something")
+			if removed || !errors.Is(err, provider.ErrZoneID) {
+				t.Errorf("Remove = %v, %v", removed, err)
 			}
 			l.wantUnchanged(nil)
 		})
+	}
+	l := newLab(t)
+	l.Break(cloudflaretest.HTML502)
+	if _, err := l.provider(nil).Remove(t.Context(), pinned, challenge); errors.Is(err, provider.ErrZoneID) {
+		t.Errorf("of an API that is down the id is blamed: %v", err)
 	}
 }
 
