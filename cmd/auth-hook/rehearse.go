@@ -97,7 +97,7 @@ type step struct {
 	Step    challenge.StepName `json:"step"`
 	Domain  string             `json:"domain,omitempty"`
 	Record  string             `json:"record,omitempty"`
-	Result  string             `json:"result"` // ok, failed, unknown
+	Result  string             `json:"result"` // ok, failed, unknown, warning
 	Detail  string             `json:"detail,omitempty"`
 	Seconds float64            `json:"seconds"`
 }
@@ -107,6 +107,8 @@ func (r *report) add(s challenge.Step) {
 	switch {
 	case s.Err != nil:
 		out.Result, out.Detail = "failed", s.Err.Error()
+	case s.Name == challenge.StepLock:
+		out.Result = "warning"
 	case s.Warn:
 		out.Result = "unknown"
 	}

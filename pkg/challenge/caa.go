@@ -83,7 +83,9 @@ func (h *Hooks) checkCAA(c certbot.Challenge, l lookup) (unlocked string, err er
 	case len(set.Records) == 0:
 		s.Detail = "no CAA records: every CA may issue"
 	default:
-		s.Detail = fmt.Sprintf("CAA of %s allows it; the lock is %s", set.Owner, result.Lock)
+		s.Detail = fmt.Sprintf("CAA of %s allows it, %s", set.Owner, map[caa.Lock]string{
+			caa.Locked: "and nobody else", caa.Open: "and others", caa.Absent: "for it forbids nothing",
+		}[result.Lock])
 	}
 	h.step(s)
 	if s.Err != nil || s.Warn {

@@ -129,7 +129,7 @@ var keys = []Key{
 		set: func(s *Settings, v string) error { return into(&s.ACMEServer)(webURL(v)) },
 	},
 	{
-		Name: "ISSUER_DOMAIN_NAME", Help: "the CA's name in CAA records; unset, as the directory says",
+		Name: "ISSUER_DOMAIN_NAME", Help: "the CA's name in CAA records; unset, that of Let's Encrypt for its servers, and with another CA those records are not checked",
 		set: func(s *Settings, v string) error { return into(&s.IssuerDomain)(dnsname.ParseHost(v)) },
 	},
 	{

@@ -22,6 +22,9 @@ import (
 //	challenge DOMAIN VALUE                              be certbot with a challenge for that single name
 //	delegate DOMAIN...                                  add the operator's CNAME
 //	api FAULT [METHOD]                                  make the API fail; "api mend" ends all faults
+//	account ID                                          be certbot with that account besides any other; see lock
+//	caa OWNER TAG VALUE                                 add a CAA record to production
+//	lock DOMAIN                                         add the one that locks a domain to the last account
 //	lag DURATION                                        how late one server of the alias zone shows changes
 //	production RCODE                                    what production's servers answer; 0 mends them
 //	txt DOMAIN [VALUE...]                               fail unless the alias zone has exactly these values
@@ -31,7 +34,7 @@ import (
 //	nothing-outside                                     fail if any other zone has a TXT
 func TestScripts(t *testing.T) {
 	scripttest.RunInTurn(t, "testdata", map[string]scripttest.Command{
-		"challenge": challenge, "delegate": delegate, "api": api, "lag": lag, "production": production,
+		"challenge": challenge, "delegate": delegate, "api": api, "lag": lag, "account": account, "caa": caa, "lock": lock, "production": production,
 		"txt": txt, "inflight": inflight, "settings": settings,
 		"token": token, "nothing-outside": nothingOutside,
 	}, func(t *testing.T, env *testscript.Env) {
@@ -48,6 +51,8 @@ type labScript struct {
 	*lab.Lab
 	t    *testing.T
 	mend []func()
+
+	account string // URI
 }
 
 func of(ts *testscript.TestScript) *labScript { return ts.Value(labKey{}).(*labScript) }
@@ -84,6 +89,14 @@ func api(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	s.mend = append(s.mend, s.API.Break(fault))
 }
+
+func account(ts *testscript.TestScript, _ bool, args []string) {
+	of(ts).account = of(ts).PutAccount(args[0])
+}
+
+func caa(ts *testscript.TestScript, _ bool, args []string) { of(ts).AddCAA(args[0], args[1], args[2]) }
+
+func lock(ts *testscript.TestScript, _ bool, args []string) { of(ts).Lock(args[0], of(ts).account) }
 
 func lag(ts *testscript.TestScript, _ bool, args []string) {
 	d, err := time.ParseDuration(args[0])

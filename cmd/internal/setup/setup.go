@@ -3,6 +3,7 @@
 package setup
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/certhook/certhook/pkg/authority"
+	"github.com/certhook/certhook/pkg/caa"
 	"github.com/certhook/certhook/pkg/challenge"
 	hookcli "github.com/certhook/certhook/pkg/cli"
 	"github.com/certhook/certhook/pkg/config"
@@ -92,6 +94,7 @@ func Hooks(s *config.Settings, log *slog.Logger) (*challenge.Hooks, error) {
 		PinnedZoneID:    s.CloudflareZoneIDs[""],
 		ProviderTimeout: s.ProviderTimeout,
 		DNS:             &authority.Client{Recursive: &resolver.Recursive{Endpoints: endpoints}},
+		Issuance:        challenge.Issuance{Server: s.ACMEServer, Issuer: cmp.Or(s.IssuerDomain, caa.KnownIssuer(s.ACMEServer)), CertbotDir: s.CertbotConfigDir},
 		Propagation: propagation.Options{
 			Mode: propagation.Mode(s.Propagation), Timeout: s.PropagationTimeout, Extra: s.PropagationWait, Resolvers: endpoints,
 		},
