@@ -41,13 +41,16 @@ func (h *hidden) Error() string {
 
 // look reports whether the server shows the value. The error is *hidden if it answers for the name from
 // elsewhere than the zone.
-func (c *change) look(ctx context.Context) (bool, error) {
+func (c *change) look(ctx context.Context) (bool, error) { return c.examine(ctx, dns.TypeTXT) }
+
+// examine is look, with a question for another type if only the place matters.
+func (c *change) examine(ctx context.Context, qtype uint16) (bool, error) {
 	name := c.rec.Name
-	r, err := c.server.ask(ctx, name, dns.TypeTXT)
+	r, err := c.server.ask(ctx, name, qtype)
 	if err != nil {
 		return false, err
 	}
-	asked := question(name, dns.TypeTXT)
+	asked := question(name, qtype)
 	if !r.Authoritative {
 		if cut := referral(r, name); cut != nil {
 			return false, &hidden{plain(cut.Hdr.Name), byDelegation}
@@ -81,6 +84,10 @@ func (c *change) found(answer []dns.RR) (bool, error) {
 		case *dns.CNAME:
 			if owned(rr, c.rec.Name) {
 				alias = &hidden{plain(rr.Target), byCNAME}
+			}
+		case *dns.SOA:
+			if !owned(rr, c.zone) {
+				return false, &hidden{plain(rr.Hdr.Name), byZone}
 			}
 		case *dns.TXT:
 			there = there || owned(rr, c.rec.Name) && len(rr.Txt) == 1 && rr.Txt[0] == c.rec.Value

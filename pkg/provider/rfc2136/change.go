@@ -30,14 +30,14 @@ func (c *change) add(ctx context.Context) error {
 	}
 	there, lookErr := c.look(ctx)
 	switch {
+	case err == nil && rcode == dns.RcodeYXRrset:
+		return c.occupied(ctx, lookErr)
 	case lookErr == nil && there:
 		return nil
 	case err != nil && lookErr != nil:
 		return fmt.Errorf("%w; whether it is there all the same cannot be told: %w", err, lookErr)
 	case err != nil:
 		return fmt.Errorf("%w; a look-up shows that the value is not there", err)
-	case rcode == dns.RcodeYXRrset:
-		return c.occupied(lookErr)
 	}
 	if _, concealed := errors.AsType[*hidden](lookErr); lookErr != nil && !concealed {
 		return fmt.Errorf("the server took the update, but whether it shows the value cannot be told: %w", lookErr)
@@ -90,16 +90,22 @@ func (c *change) send(ctx context.Context, m *dns.Msg) (rcode int, err error) {
 	return r.Rcode, nil
 }
 
-// occupied explains an update whose prerequisites were not met. seen is how the name looks now.
-func (c *change) occupied(seen error) error {
+// errOccupied is an update whose prerequisites were not met.
+var errOccupied = errors.New("a CNAME at the name, or a delegation or DNAME above it, leaves no place for the record (YXRRSET)")
+
+// occupied says which of them it is. seen is what the look-up of the value came to; without an error the values
+// at the name may be another zone's.
+func (c *change) occupied(ctx context.Context, seen error) error {
+	if seen == nil {
+		_, seen = c.examine(ctx, dns.TypeSOA) // says which zone it is
+	}
 	if _, concealed := errors.AsType[*hidden](seen); concealed {
 		return seen
 	}
-	err := errors.New("a CNAME at the name, or a delegation or DNAME above it, leaves no place for the record (YXRRSET)")
 	if seen != nil {
-		err = fmt.Errorf("%w; which one cannot be told: %w", err, seen)
+		return fmt.Errorf("%w; which one cannot be told: %w", errOccupied, seen)
 	}
-	return err
+	return errOccupied
 }
 
 // takeBack removes a record that the server took but does not show. why is nil if the name looks like any
@@ -149,7 +155,7 @@ func (c *change) remove(ctx context.Context) (removed bool, err error) {
 }
 
 // removeHidden deletes the value where no question can see it, since the name has been delegated, say. Whether
-// there was anything a prerequisite tells.
+// there was any TXT a prerequisite tells; one about a single value there is not (RFC 2136, section 2.4.2).
 func (c *change) removeHidden(ctx context.Context) (removed bool, err error) {
 	m := c.removal()
 	m.RRsetUsed([]dns.RR{c.txt()})

@@ -143,6 +143,9 @@ func hint(err error) string {
 	if h, ok := errors.AsType[*hidden](err); ok {
 		return h.hint()
 	}
+	if errors.Is(err, errOccupied) {
+		return "remove what is in the way, or lead the challenge to another record with ACME_CHALLENGE_MAP"
+	}
 	if errors.Is(err, provider.ErrNoZone) {
 		return "RFC2136_SERVER has to be the zone's primary server, and RFC2136_ZONE, where it is set, the zone"
 	}

@@ -11,18 +11,24 @@ import (
 // Where a record would be seen by nobody none is left, though the server would take it: BIND says NOERROR to
 // all of these.
 func TestNothingInTheDark(t *testing.T) {
-	child := bindtest.Zone{Name: "undelegated.deleg.example.net"}
-	l := newLab(t, child)
+	l := newLab(t)
 	policy := bindtest.Zone{Name: "wide.example.org", Policy: []string{"grant certhook-key. zonesub TXT"}}
 	wide := newLab(t, policy, bindtest.Zone{Name: "child.wide.example.org"})
 
-	t.Run("below the cut to a zone of the same server", func(t *testing.T) {
-		err := l.provider(nil).Add(t.Context(), provider.Zone{Name: parent}, challenge)
-		refused(t, l.key.Secret, err, zone, zone)
-		if got := l.TXT(parent, owner); len(got) > 0 {
-			t.Errorf("the zone has %q", got)
+	for _, there := range []string{"", "somebody else's", value} {
+		what := "below the cut to a zone of the same server"
+		if there != "" {
+			what += ", which has " + there
+			l.Add(zone, owner+` 60 TXT "`+there+`"`)
 		}
-	})
+		t.Run(what, func(t *testing.T) {
+			err := l.provider(nil).Add(t.Context(), provider.Zone{Name: parent}, challenge)
+			refused(t, l.key.Secret, err, zone, zone)
+			if got := l.TXT(parent, owner); len(got) > 0 {
+				t.Errorf("the zone has %q", got)
+			}
+		})
+	}
 
 	const name = "_acme-challenge.svc.example.com.wide.example.org"
 	const elsewhere = "_acme-challenge.child.wide.example.org"

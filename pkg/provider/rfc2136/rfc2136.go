@@ -161,7 +161,8 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 // findZone asks for the SOA record at a name. A zone begins there if the answer is authoritative and has it.
 // The error is ErrNoZone if the server shows that it is otherwise: an authoritative answer without the
 // record, a delegation to other servers, or a refusal, which is what servers say about zones that are not
-// theirs. A key that they do not take leads to other replies.
+// theirs; a key that they do not take leads to other replies. With a key the refusal has to be signed as well,
+// which BIND does; from Knot DNS it is a failure like any other.
 func (s *server) findZone(ctx context.Context, name string) error {
 	r, err := s.ask(ctx, name, dns.TypeSOA)
 	if f, ok := errors.AsType[*failure](err); ok && f.kind == denied && f.rcode == dns.RcodeRefused && f.proven {
