@@ -76,7 +76,8 @@ func (h *Hooks) checkCAA(c certbot.Challenge, l lookup) (unlocked string, err er
 	result, forbidden := judge(q, set, c)
 	switch {
 	case forbidden && set.Proven:
-		s.Err = fault.Errorf(fault.Verdict, "CAA forbids certificates for %s: %s", c.Domain, owner.mend(q, set, result))
+		s.Err = fault.Errorf(fault.Verdict, "CAA forbids certificates for %s: %s", c.Domain, owner.mend(q, set, result)).
+			WithHint("this is so for the CA at %s; if certbot uses another one (--server, --staging), set ACME_SERVER", h.Issuance.Server)
 	case !result.Allowed:
 		s.Warn = true
 		s.Detail = "CAA may forbid it: " + owner.mend(q, set, result)
