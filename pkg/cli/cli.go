@@ -41,12 +41,16 @@ func Main(p Program) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ending := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+	signal.Notify(signals, ending...)
 	go func() {
 		<-signals
 		cancel(ErrInterrupted)
-		signal.Reset() // a second signal ends the process at once
+		signal.Reset(ending...) // a second signal ends the process at once
 	}()
+	// A hook that outlives its certbot has nobody left who reads its output. To write it must not end the
+	// hook before it has cleaned up, as it would if this signal were not taken.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return p(ctx, os.Args, os.Environ(), os.Stdin, os.Stdout, os.Stderr)
 }
 

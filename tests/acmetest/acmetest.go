@@ -40,6 +40,7 @@ type Options struct {
 	Resolver  string           // host:port of the DNS server that validation asks over TCP; it has to follow CNAMEs itself
 	Authority *labca.Authority // signs the server's own certificate; default a new one
 	Issuer    string           // what the directory's caaIdentities say; default letsencrypt.org
+	Reuse     bool             // answer a new order with the account's valid authorizations
 }
 
 // Server is a running Pebble.
@@ -61,17 +62,23 @@ type Request struct {
 }
 
 // environment is read by Pebble's constructors: validate at once, refuse no nonce for sport, and reuse
-// authorizations as seldom as it can be told (1 % all the same).
-var environment = map[string]string{
-	"PEBBLE_VA_NOSLEEP":      "1",
-	"PEBBLE_WFE_NONCEREJECT": "0",
-	"PEBBLE_AUTHZREUSE":      "0",
+// authorizations always or as seldom as it can be told (1 % all the same).
+func environment(o Options) map[string]string {
+	reuse := "0"
+	if o.Reuse {
+		reuse = "100"
+	}
+	return map[string]string{
+		"PEBBLE_VA_NOSLEEP":      "1",
+		"PEBBLE_WFE_NONCEREJECT": "0",
+		"PEBBLE_AUTHZREUSE":      reuse,
+	}
 }
 
 // New starts a server that ends with the test. It sets Pebble's variables in the process's environment.
 func New(tb TB, o Options) *Server {
 	tb.Helper()
-	for key, value := range environment {
+	for key, value := range environment(o) {
 		if err := os.Setenv(key, value); err != nil {
 			tb.Fatalf("acmetest: %v", err)
 		}

@@ -51,6 +51,8 @@ type Options struct {
 	// CACache is for how many seconds the CA's resolver remembers an answer. With 0 it is until the end of
 	// the second.
 	CACache int
+	// Reuse has the CA reuse valid authorizations, for which certbot calls no hook.
+	Reuse bool
 	// Settings are added to the usual ones in the settings file; "" takes a usual one out.
 	Settings map[string]string
 }
@@ -103,7 +105,7 @@ func New(tb TB, o Options) *Lab {
 	l.startAPI(o)
 	l.CA = acmetest.New(tb, acmetest.Options{
 		Listen: net.JoinHostPort(caAddr, "443"), Host: CAHost,
-		Resolver: net.JoinHostPort(CAResolver, "53"), Authority: l.authority,
+		Resolver: net.JoinHostPort(CAResolver, "53"), Authority: l.authority, Reuse: o.Reuse,
 	})
 	l.Configure(o.Settings)
 	return l

@@ -62,7 +62,17 @@ func (l *Lab) Delegate(domains ...string) {
 // DelegateTo adds the operator's CNAME for a domain with a target of choice.
 func (l *Lab) DelegateTo(domain, target string) {
 	l.tb.Helper()
-	l.World.Add(ZoneOf(domain), strings.Join([]string{dnsname.Challenge(domain), "300 CNAME", target}, " "))
+	l.World.Add(ZoneOf(domain), cname(domain, target))
+}
+
+// Undelegate removes what [Lab.Delegate] added.
+func (l *Lab) Undelegate(domain string) {
+	l.tb.Helper()
+	l.World.Remove(ZoneOf(domain), cname(domain, Target(domain, AliasZone)))
+}
+
+func cname(domain, target string) string {
+	return strings.Join([]string{dnsname.Challenge(domain), "300 CNAME", target}, " ")
 }
 
 // ZoneOf returns the zone of the account that holds a name, the deepest one; "" if none does.
