@@ -58,10 +58,10 @@ func (s *scene) ours() []string {
 	return values
 }
 
-// askedByCA reports whether the CA has looked for a domain's challenge.
-func (s *scene) askedByCA(domain string) bool {
+// askedByCA reports whether the CA has looked for a domain's challenge since then.
+func (s *scene) askedByCA(domain string, since time.Time) bool {
 	return slices.ContainsFunc(s.World.Matching(dnsname.Challenge(domain), dns.TypeTXT), func(q dnstest.Query) bool {
-		return q.From.String() == lab.CAResolver
+		return q.From.String() == lab.CAResolver && q.Time.After(since)
 	})
 }
 
