@@ -44,8 +44,7 @@ func TestFailedCleanupOfALineage(t *testing.T) {
 	const name, wildcard, also = "a.example.com", "*.a.example.com", "b.example.com"
 	s := sceneFor(t, lab.Options{}, name, also)
 	var onNext func() // of the second lineage's first auth call
-	var b *between
-	b = s.between(func(c call) {
+	b := s.between(func(c call) {
 		if c.hook == "auth" && c.remaining == 1 && onNext != nil {
 			onNext()
 		}
