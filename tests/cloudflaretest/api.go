@@ -68,9 +68,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() { s.end(call, status) }()
 
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
-	if err != nil {
-		s.tb.Errorf("cloudflaretest: read the body of %s %s: %v", r.Method, r.URL.Path, err)
+	if err != nil { // the client died while it sent
+		panic(http.ErrAbortHandler)
 	}
+	s.intercepted(call, Arrived)
 	fault := s.faultFor(r.Method, path)
 	s.pause(r, fault.Delay)
 	if r.Context().Err() != nil { // the client gave up: it must not see effects later
@@ -84,6 +85,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !fault.replaces() || fault.Act:
 		rep = s.route(r, path, body)
 	}
+	s.intercepted(call, Decided)
 	status = fault.send(s, w, r, rep)
 }
 

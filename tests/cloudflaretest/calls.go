@@ -114,6 +114,32 @@ func (s *Server) Observe(f func(Call)) {
 	s.observe = f
 }
 
+// Moment is a point in the life of a call.
+type Moment string
+
+const (
+	Arrived Moment = "arrived" // nothing has happened yet
+	Decided Moment = "decided" // it was carried out or refused; the answer is still here
+)
+
+// Intercept has f asked at both moments of every call from now on. The call waits for f and goes on if f returns
+// true; otherwise its connection is closed. nil ends that.
+func (s *Server) Intercept(f func(Call, Moment) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.intercept = f
+}
+
+// intercepted gives up a call that is not to go on.
+func (s *Server) intercepted(c *Call, m Moment) {
+	s.mu.Lock()
+	intercept, now := s.intercept, *c
+	s.mu.Unlock()
+	if intercept != nil && !intercept(now, m) {
+		panic(http.ErrAbortHandler)
+	}
+}
+
 func (s *Server) end(c *Call, status int) {
 	s.mu.Lock()
 	c.Status, c.End = status, time.Now()

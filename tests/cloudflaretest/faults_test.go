@@ -118,3 +118,33 @@ func TestTLS(t *testing.T) {
 		t.Errorf("status %d", resp.StatusCode)
 	}
 }
+
+// A call can be stopped before and after it takes effect.
+func TestIntercept(t *testing.T) {
+	for _, stop := range []Moment{"", Arrived, Decided} {
+		s, a, _ := account(t, &dnsMap{})
+		path := "/zones/" + a + "/dns_records"
+		seen := make(chan Moment, 2)
+		s.Intercept(func(c Call, m Moment) bool {
+			if c.Method != "POST" || c.Zone != "a.example" || !c.End.IsZero() {
+				t.Errorf("intercepted %+v", c)
+			}
+			if acted := len(s.Records("a.example")) == 1; acted != (m == Decided) {
+				t.Errorf("%s: took effect: %v", m, acted)
+			}
+			seen <- m
+			return m != stop
+		})
+		_, err := try(t, s, "Bearer a-only", "POST", path, `{"type":"TXT","name":"_x","content":"v","ttl":60}`)
+		if failed := err != nil; failed != (stop != "") {
+			t.Errorf("stopped at %q: %v", stop, err)
+		}
+		if n := len(seen); (n == 1) != (stop == Arrived) {
+			t.Errorf("stopped at %q: %d moments", stop, n)
+		}
+		s.Intercept(nil)
+		if got := call(t, s, "a-only", "GET", path, ""); got.status != 200 {
+			t.Errorf("status %d afterwards", got.status)
+		}
+	}
+}

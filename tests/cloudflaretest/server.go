@@ -78,6 +78,7 @@ type Server struct {
 	delay     time.Duration
 	calls     []*Call
 	observe   func(Call)
+	intercept func(Call, Moment) bool
 	tolerated bool
 	serial    int // of record ids
 }
@@ -120,7 +121,7 @@ func New(tb TB, backend Backend, opts ...Option) *Server {
 	closing, stop := context.WithCancel(context.Background())
 	s := &Server{tb: tb, backend: backend, closing: closing}
 	s.URL = "http://" + o.listener.Addr().String() + Prefix
-	srv := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(tbWriter{tb}, "", 0)}
+	srv := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(tbWriter{s}, "", 0)}
 	if o.cert != nil {
 		s.URL = "https" + strings.TrimPrefix(s.URL, "http")
 		srv.TLSConfig = &tls.Config{GetCertificate: s.port.certificate, MinVersion: tls.VersionTLS12}
@@ -137,11 +138,15 @@ func New(tb TB, backend Backend, opts ...Option) *Server {
 	return s
 }
 
-// tbWriter shows what net/http complains about where the test's log is read.
-type tbWriter struct{ tb TB }
+// tbWriter shows what net/http complains about where the test's log is read, while there is one.
+type tbWriter struct{ s *Server }
 
 func (w tbWriter) Write(p []byte) (int, error) {
-	w.tb.Logf("cloudflaretest: %s", strings.TrimSpace(string(p)))
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	if w.s.closing.Err() == nil {
+		w.s.tb.Logf("cloudflaretest: %s", strings.TrimSpace(string(p)))
+	}
 	return len(p), nil
 }
 
