@@ -21,6 +21,7 @@ type Server struct {
 	faults  faults // guarded by world.mu
 	closing sync.Once
 	running []*dns.Server
+	serving sync.WaitGroup
 }
 
 // start serves in the background; it returns when both sockets are being read.
@@ -33,11 +34,11 @@ func (s *Server) start(udp net.PacketConn, tcp net.Listener) {
 	for _, srv := range s.running {
 		started.Add(1)
 		srv.NotifyStartedFunc = started.Done
-		go func() {
+		s.serving.Go(func() {
 			if err := srv.ActivateAndServe(); err != nil {
 				s.world.tb.Errorf("dnstest: server %q: %v", s.Host, err)
 			}
-		}()
+		})
 	}
 	started.Wait()
 }
@@ -49,6 +50,7 @@ func (s *Server) Close() {
 		for _, srv := range s.running {
 			_ = srv.Shutdown()
 		}
+		s.serving.Wait() // the address is free only then
 	})
 }
 

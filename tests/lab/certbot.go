@@ -182,6 +182,9 @@ func (l *Lab) dumpLogs() {
 		const most = 12_000
 		l.tb.Logf("%s:\n%s", path, text[max(0, len(text)-most):])
 	}
+	if l.API == nil {
+		return // the lab itself could not be brought up
+	}
 	queries := l.World.Queries()
 	for _, q := range queries[max(0, len(queries)-300):] {
 		l.tb.Logf("query %v from %v", q, q.From)
