@@ -78,27 +78,34 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// A certbot that dies while its hook waits asks for no cleanup.
+// A certbot that dies while its hook waits, or writes and then waits for a moment only, asks for no cleanup.
 func TestOrphanRemovesItsValues(t *testing.T) {
-	l := newLab(t)
-	l.ns[0].SetLag(time.Hour)
-	run, end := process(t)
-	by := caller(t)
-	by.Run = run
-	observe := l.Observe
-	l.Observe = func(s Step) {
-		observe(s)
-		if s.Name == StepVisible {
-			end()
-		}
-	}
-	l.Hooks.Propagation.Timeout = time.Minute
-	err := l.present(t, by, order(1, "a.example.com", "b.example.com"))
-	wantKind(t, err, fault.Other, "gone")
-	l.wantValues(t, "a.example.com")
-	l.wantValues(t, "b.example.com")
-	if got := l.live(t); len(got) != 0 {
-		t.Errorf("left in the journal: %q", got)
+	for name, tt := range map[string]struct {
+		at  StepName
+		lag time.Duration
+	}{"while it waits": {StepVisible, time.Hour}, "while it writes": {StepWrite, 0}} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.ns[0].SetLag(tt.lag)
+			run, end := process(t)
+			by := caller(t)
+			by.Run = run
+			observe := l.Observe
+			l.Observe = func(s Step) {
+				observe(s)
+				if s.Name == tt.at {
+					end()
+				}
+			}
+			l.Hooks.Propagation.Timeout = time.Minute
+			err := l.present(t, by, order(1, "a.example.com", "b.example.com"))
+			wantKind(t, err, fault.Other, "gone")
+			l.wantValues(t, "a.example.com")
+			l.wantValues(t, "b.example.com")
+			if got := l.live(t); len(got) != 0 {
+				t.Errorf("left in the journal: %q", got)
+			}
+		})
 	}
 }
 

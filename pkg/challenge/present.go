@@ -73,7 +73,7 @@ func (h *Hooks) finish(ctx, api context.Context, f *journal.File, id journal.ID,
 		if waited, waitErr = h.wait(watched, groups); waitErr == nil {
 			waitErr = h.settle(watched, groups, id)
 		}
-		if context.Cause(watched) == errGone {
+		if h.waits(by) != nil { // which may have escaped the wait when that was short
 			waitErr = h.orphaned(ctx, id, by)
 		}
 		err = errors.Join(err, waitErr)
