@@ -80,8 +80,14 @@ func (s *scene) checkClean(zones []string) {
 // inFlight lists the records that the journal takes for existing.
 func inFlight(t *testing.T) []string {
 	t.Helper()
+	return inFlightIn(t, lab.StateDir)
+}
+
+// inFlightIn is inFlight for another state directory.
+func inFlightIn(t *testing.T, state string) []string {
+	t.Helper()
 	var live []string
-	files, err := filepath.Glob(lab.StateDir + "/journal/*.json")
+	files, err := filepath.Glob(state + "/journal/*.json")
 	if err != nil {
 		t.Fatal(err)
 	}
