@@ -52,8 +52,8 @@ e2e: setup ## end-to-end tests: certbot, a CA and DNS in a network namespace (as
 
 test: check unit e2e ## all of them
 
-demo: ## the whole story on the terminal, with nothing configured (as root)
-	@scripts/demo.sh
+demo: ## the whole story on the terminal, with nothing configured (as root); FAULT=help lists what can be broken in it
+	@scripts/demo.sh $(FAULT)
 
 setup: # fetches all that is built; "go mod tidy" in check looks at a few modules more
 	@scripts/setup.sh

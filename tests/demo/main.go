@@ -15,11 +15,14 @@ import (
 )
 
 func main() {
+	perform := play
 	if len(os.Args) > 1 {
-		fmt.Fprintf(os.Stderr, "demo: unexpected argument %q; it takes none\n", os.Args[1])
-		os.Exit(10)
+		var exit int
+		if perform, exit = choose(os.Args[1:], os.Stdout, os.Stderr); perform == nil {
+			os.Exit(exit)
+		}
 	}
-	os.Exit(lab.Enter(func() int { return lab.Play(play) }))
+	os.Exit(lab.Enter(func() int { return lab.Play(perform) }))
 }
 
 // demo is one performance.
@@ -30,6 +33,7 @@ type demo struct {
 	watch    *watch
 	records  []string // names in the alias zone
 	lineages []lineage
+	account  string // that production is locked to
 	printed  []byte // by all programs
 }
 
@@ -46,23 +50,22 @@ var (
 )
 
 func play(tb lab.TB) {
-	d := &demo{tb: tb, story: newStory(os.Stdout)}
-	d.setStage()
+	d := newDemo(tb, nil)
 	d.tellSituation()
 	d.rehearse()
 	d.issue(single)
 	d.issue(wildcard)
 	d.renew()
 	d.prove()
-	d.story.say(fmt.Sprintf("%.0f s; none of this stays on the machine", time.Since(d.story.began).Seconds()))
 }
 
 // lags are by how much the alias zone's name servers are late, as they are with every big provider.
 var lags = []time.Duration{0, 200 * time.Millisecond, 900 * time.Millisecond}
 
-// setStage brings up the lab and puts into it what the story is about.
-func (d *demo) setStage() {
-	d.lab = lab.New(d.tb, lab.Options{CallDelay: 80 * time.Millisecond})
+// newDemo brings up a lab, with settings besides the usual ones, and puts into it what the story is about.
+func newDemo(tb lab.TB, settings map[string]string) *demo {
+	d := &demo{tb: tb, story: newStory(os.Stdout)}
+	d.lab = lab.New(tb, lab.Options{CallDelay: 80 * time.Millisecond, Settings: settings})
 	for _, domain := range []string{single[0], wildcard[0]} {
 		d.lab.Delegate(domain)
 		record := lab.Target(domain, lab.AliasZone)
@@ -72,18 +75,32 @@ func (d *demo) setStage() {
 	for i, s := range d.lab.Alias {
 		s.SetLag(lags[i])
 	}
-	// What goes wrong on request (FAULT=…) is to be broken here.
-
 	d.watch = newWatch(d.story.event, func() []cloudflaretest.Record { return d.lab.API.Records(lab.AliasZone) })
 	d.lab.API.Observe(d.watch.call)
 	d.lab.World.Observe(d.watch.query)
+	d.lab.Register()
+	d.lock()
+	return d
+}
+
+// lock has production's CAA records allow certbot's account and no other.
+func (d *demo) lock() {
+	before := d.account
+	d.account = d.lab.Account()
+	for _, domain := range []string{single[0], wildcard[0]} {
+		if before != "" {
+			d.lab.Unlock(domain, before)
+		}
+		d.lab.Lock(domain, d.account)
+	}
 }
 
 func (d *demo) tellSituation() {
 	d.story.say("Real certbot, Pebble as the CA, unbound, DNS servers and a Cloudflare API, in a sealed namespace.",
 		lab.ProductionZone+" is in production. All that was ever done to it, once and by hand:")
 	for i, domain := range []string{single[0], wildcard[0]} {
-		d.story.say(fmt.Sprintf("  %-32s  CNAME  %s.", dnsname.Challenge(domain)+".", d.records[i]))
+		d.story.say(fmt.Sprintf("  %-32s  CNAME  %s.", dnsname.Challenge(domain)+".", d.records[i]),
+			fmt.Sprintf("  %-32s  CAA    0 issue \"letsencrypt.org;validationmethods=dns-01;accounturi=%s\"", domain+".", d.account))
 	}
 	var late []string
 	for _, lag := range lags {
@@ -110,8 +127,7 @@ func (d *demo) rehearse() {
 }
 
 func (d *demo) issue(names []string) {
-	d.story.act("$ certbot certonly --manual --preferred-challenges dns … -d " +
-		strings.ReplaceAll(strings.Join(names, " -d "), wildcard[1], "'"+wildcard[1]+"'"))
+	d.story.act(certonly(names))
 	d.watch.begin(full)
 	d.certbot(lab.IssueArgs(names...)...)
 	d.watch.end()
@@ -122,10 +138,17 @@ func (d *demo) issue(names []string) {
 	d.lineages = append(d.lineages, lineage{names, cert})
 }
 
+// certonly is what is typed to get a certificate, shortened.
+func certonly(names []string) string {
+	return "$ certbot certonly --manual --preferred-challenges dns … -d " +
+		strings.ReplaceAll(strings.Join(names, " -d "), wildcard[1], "'"+wildcard[1]+"'")
+}
+
 // renew renews both certificates with a new account, from which the CA has to ask for proof again.
 func (d *demo) renew() {
 	d.watch.begin(silent)
 	d.lab.FreshAccount()
+	d.lock()
 	d.story.act("$ env -i PATH=/usr/bin:/bin certbot " + strings.Join(lab.RenewArgs(), " "))
 	d.watch.begin(brief)
 	d.watch.say("certbot", "renews both, with a new account, which the CA has to ask for proof again")

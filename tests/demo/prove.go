@@ -13,43 +13,59 @@ import (
 	"github.com/certhook/certhook/tests/lab"
 )
 
+// proofs are told one by one and counted.
+type proofs struct {
+	story  *story
+	failed int
+}
+
+func (p *proofs) add(claim string, but ...string) {
+	p.story.proof(claim, but)
+	p.failed += min(len(but), 1)
+}
+
 // prove shows what must hold at the end, from what is on disk, in DNS and at the provider.
 func (d *demo) prove() {
 	d.story.act("Afterwards")
-	failed := 0
-	proof := func(claim string, but []string) {
-		d.story.proof(claim, but)
-		failed += min(len(but), 1)
-	}
-
+	p := &proofs{story: d.story}
 	for _, l := range d.lineages {
 		names := strings.Join(l.names, " and ")
 		switch cert, err := d.certificate(l.names); {
 		case err != nil:
-			proof("certificate for "+names, []string{err.Error()})
+			p.add("certificate for "+names, err.Error())
 		case cert.SerialNumber.Cmp(l.first.SerialNumber) == 0:
-			proof("certificate for "+names+", renewed", []string{"it is still the first one"})
+			p.add("certificate for "+names+", renewed", "it is still the first one")
 		default:
-			proof("certificate for "+names+", renewed, valid until "+cert.NotAfter.Format(time.DateOnly), nil)
+			p.add("certificate for " + names + ", renewed, valid until " + cert.NotAfter.Format(time.DateOnly))
 		}
 	}
+	d.proveHarmless(p)
+	d.conclude(p)
+}
 
+// proveHarmless shows what must hold whatever happened.
+func (d *demo) proveHarmless(p *proofs) {
 	left, gone := d.txt()
-	proof(fmt.Sprintf("no TXT of ours is left in any of the %d zones", len(lab.Zones())), left)
+	p.add(fmt.Sprintf("no TXT of ours is left in any of the %d zones", len(lab.Zones())), left...)
 	answers, gaps := d.watch.foreignSeen()
-	proof(fmt.Sprintf("somebody else's TXT is still at both names, and was in every one of %d answers", answers), append(gone, gaps...))
+	p.add(fmt.Sprintf("somebody else's TXT is still at both names, and was in every one of %d answers", answers), append(gone, gaps...)...)
 
 	var outside []string
 	for _, c := range d.lab.API.OutsideZone(lab.AliasZone) {
 		outside = append(outside, strings.TrimSpace(apiLine([]apiCall{{Call: c}})))
 	}
-	proof(fmt.Sprintf("none of the %d requests to the API was about a zone other than %s", len(d.lab.API.Calls()), lab.AliasZone), outside)
+	p.add(fmt.Sprintf("none of the %d requests to the API was about a zone other than %s", len(d.lab.API.Calls()), lab.AliasZone), outside...)
 
 	files, leaks := d.leaks()
-	proof(fmt.Sprintf("the token is in no output and in none of the %d files that were written", files), leaks)
-	if failed > 0 {
-		d.tb.Fatalf("demo: %d of these do not hold", failed)
+	p.add(fmt.Sprintf("the token is in no output and in none of the %d files that were written", files), leaks...)
+}
+
+// conclude ends the demo, and fails it if a proof has.
+func (d *demo) conclude(p *proofs) {
+	if p.failed > 0 {
+		d.tb.Fatalf("demo: %d of these do not hold", p.failed)
 	}
+	d.story.say(fmt.Sprintf("%.0f s; none of this stays on the machine", time.Since(d.story.began).Seconds()))
 }
 
 // certificate returns the certificate of the lineage for names if it is for these and from the lab's CA.

@@ -12,35 +12,53 @@ import (
 	"github.com/certhook/certhook/tests/lab"
 )
 
+const certbot = "/usr/bin/certbot"
+
 // patience is how long any program of the demo may take.
 const patience = 2 * time.Minute
 
-// run runs a program with the environment of a bare timer and tells its output by the line, as it comes.
-// If the program fails so does the demo, after a look at what was printed and logged.
-func (d *demo) run(tell func(line string), program string, args ...string) {
+// run is try for a program that has to go well. If it fails so does the demo, after a look at what was printed
+// and logged.
+func (d *demo) run(tell func(line string), program string, args ...string) (printed []byte) {
+	printed, err := d.try(tell, program, args...)
+	if err != nil {
+		d.fail(program, printed, err)
+	}
+	return printed
+}
+
+// try runs a program with the environment of a bare timer and tells its output by the line, as it comes.
+func (d *demo) try(tell func(line string), program string, args ...string) (printed []byte, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	out := &output{tell: tell}
 	cmd := lab.Command(ctx, program, args...)
 	cmd.Stdout, cmd.Stderr = out, out
-	err := cmd.Run()
+	err = cmd.Run()
 	d.printed = append(d.printed, out.all.Bytes()...)
-	if err == nil {
-		return
-	}
+	return out.all.Bytes(), err
+}
+
+func (d *demo) fail(program string, printed []byte, err error) {
 	log, _ := os.ReadFile(lab.HookLog) // where there is none nothing was logged
 	name := filepath.Base(program)
-	d.tb.Fatalf("\ndemo: %s failed: %v\n\n--- %s printed\n%s\n--- the hooks logged\n%s", name, err, name, out.all.Bytes(), log)
+	d.tb.Fatalf("\ndemo: %s failed: %v\n\n--- %s printed\n%s\n--- the hooks logged\n%s", name, err, name, printed, log)
 }
 
 // certbot runs certbot and tells what that says about its hooks.
 func (d *demo) certbot(args ...string) {
+	if printed, err := d.tryCertbot(args...); err != nil {
+		d.fail("certbot", printed, err)
+	}
+}
+
+func (d *demo) tryCertbot(args ...string) (printed []byte, err error) {
 	var h hookReader
-	d.run(func(line string) {
+	return d.try(func(line string) {
 		if what := h.read(line); what != "" {
 			d.watch.say("certbot", what)
 		}
-	}, "/usr/bin/certbot", args...)
+	}, certbot, args...)
 }
 
 // output keeps what a program prints and hands on every line.

@@ -42,9 +42,32 @@ func (s *story) act(title string) {
 	s.print(bold, title)
 }
 
-// event says when somebody did something.
+// event says when somebody did something, in as many lines as it takes.
 func (s *story) event(at time.Time, who, what string) {
-	s.print("", fmt.Sprintf("%6.2f s  %-7s  %s", at.Sub(s.began).Seconds(), who, what))
+	head := fmt.Sprintf("%6.2f s  %-7s  ", at.Sub(s.began).Seconds(), who)
+	lines := []string{what}
+	if room := width - len(head); utf8.RuneCountInString(what) > room {
+		lines = wrap(what, room)
+	}
+	for i, line := range lines {
+		if i > 0 {
+			head = strings.Repeat(" ", len(head))
+		}
+		s.print("", head+line)
+	}
+}
+
+// wrap breaks a text into lines of at most so many characters, at spaces.
+func wrap(text string, most int) []string {
+	var lines []string
+	for _, word := range strings.Fields(text) {
+		if last := len(lines) - 1; last >= 0 && utf8.RuneCountInString(lines[last]+" "+word) <= most {
+			lines[last] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	return lines
 }
 
 // proof says that something holds, or what contradicts it.

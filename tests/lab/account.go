@@ -49,11 +49,25 @@ func accountFile(id string) string {
 // AddCAA adds a CAA record to production.
 func (l *Lab) AddCAA(owner, tag, value string) {
 	l.tb.Helper()
-	l.World.Add(ProductionZone, fmt.Sprintf("%s 300 CAA 0 %s %q", owner, tag, value))
+	l.World.Add(ProductionZone, caaRecord(owner, tag, value))
 }
 
 // Lock adds the CAA record that lets nobody but an account issue for the domain.
 func (l *Lab) Lock(domain, account string) {
 	l.tb.Helper()
-	l.AddCAA(domain, "issue", "letsencrypt.org;validationmethods=dns-01;accounturi="+account)
+	l.AddCAA(domain, "issue", lockValue(account))
+}
+
+// Unlock removes what [Lab.Lock] added.
+func (l *Lab) Unlock(domain, account string) {
+	l.tb.Helper()
+	l.World.Remove(ProductionZone, caaRecord(domain, "issue", lockValue(account)))
+}
+
+func lockValue(account string) string {
+	return "letsencrypt.org;validationmethods=dns-01;accounturi=" + account
+}
+
+func caaRecord(owner, tag, value string) string {
+	return fmt.Sprintf("%s 300 CAA 0 %s %q", owner, tag, value)
 }

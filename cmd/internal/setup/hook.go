@@ -10,6 +10,7 @@ import (
 	"github.com/certhook/certhook/pkg/certbot"
 	"github.com/certhook/certhook/pkg/challenge"
 	hookcli "github.com/certhook/certhook/pkg/cli"
+	"github.com/certhook/certhook/pkg/fault"
 )
 
 // Work is Present or CleanUp.
@@ -50,7 +51,7 @@ func HookAction(environ []string, work Work) cli.ActionFunc {
 			c.App.Writer.Write([]byte{challenge.AbortByte})
 		}
 		// Debug: people read it from Report.
-		log.Debug("failed", "domain", ch.Domain, "error", err, "exit", hookcli.ExitCode(c.Context, err))
+		log.Debug("failed", "domain", ch.Domain, "error", err, "hint", fault.HintOf(err), "exit", hookcli.ExitCode(c.Context, err))
 		return err
 	}
 }

@@ -48,7 +48,7 @@ func (f *failure) Error() string {
 	}
 	switch {
 	case f.late:
-		fmt.Fprintf(&b, " (gave up after %d tries: the next is allowed in %v, later than the time left)", f.tries, f.asksWait)
+		fmt.Fprintf(&b, " (gave up after try %d: the next is allowed in %v, later than the time left)", f.tries, f.asksWait)
 	case f.tries > 1:
 		fmt.Fprintf(&b, " (gave up after %d tries)", f.tries)
 	}
