@@ -76,6 +76,30 @@ func TestLoggerKeepsStderrForWarnings(t *testing.T) {
 	}
 }
 
+func TestEveryLineBearsTheProgramsName(t *testing.T) {
+	var stderr bytes.Buffer
+	NewLogger("prog", nil, &stderr, false).Warn("one\ntwo\nthree")
+	if got := stderr.String(); got != "prog: warning: one\nprog:   two\nprog:   three\n" {
+		t.Errorf("stderr is %q", got)
+	}
+}
+
+// As on a full disk, where the file could be opened.
+func TestLogThatFailsIsWarnedOfOnce(t *testing.T) {
+	file, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var stderr bytes.Buffer
+	log := NewLogger("prog", file, &stderr, false)
+	log.Info("one")
+	log.Info("two")
+	if got := stderr.String(); strings.Count(got, "\n") != 1 || !strings.HasPrefix(got, "prog: warning: ") || !strings.Contains(got, "no space left") {
+		t.Errorf("stderr is %q", got)
+	}
+}
+
 func TestOpenLog(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
 	path := filepath.Join(dir, "certhook.log")

@@ -39,7 +39,7 @@ func OpenLog(path string) (io.WriteCloser, error) {
 
 // NewLogger returns a logger that writes everything to file (which may be nil) and, for people, warnings
 // to stderr, or everything when verbose. Certbot shows a hook's stderr as "error output", so a quiet run
-// leaves it empty.
+// leaves it empty. A file that cannot be written is warned of once.
 func NewLogger(program string, file, stderr io.Writer, verbose bool) *slog.Logger {
 	people := &peopleHandler{w: stderr, program: program, level: slog.LevelWarn, mu: new(sync.Mutex)}
 	if verbose {
@@ -48,12 +48,29 @@ func NewLogger(program string, file, stderr io.Writer, verbose bool) *slog.Logge
 	if file == nil {
 		return slog.New(people)
 	}
+	file = &complaining{Writer: file, complain: func(err error) { slog.New(people).Warn("the log is not complete", "error", err) }}
 	machine := slog.NewTextHandler(file, &slog.HandlerOptions{Level: slog.LevelDebug}).
 		WithAttrs([]slog.Attr{slog.String("program", program), slog.Int("pid", os.Getpid())})
 	return slog.New(slog.NewMultiHandler(machine, people))
 }
 
-// peopleHandler prints one line a record: program, "warning:" where it is one, message, key=value pairs.
+// complaining tells of its first failure.
+type complaining struct {
+	io.Writer
+	complain func(error)
+	once     sync.Once
+}
+
+func (c *complaining) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	if err != nil {
+		c.once.Do(func() { c.complain(err) })
+	}
+	return n, err
+}
+
+// peopleHandler prints a record: program, "warning:" where it is one, message, key=value pairs. Further lines of
+// a message bear the program's name too.
 type peopleHandler struct {
 	w       io.Writer
 	program string
@@ -70,7 +87,7 @@ func (h *peopleHandler) Handle(_ context.Context, r slog.Record) error {
 	if r.Level >= slog.LevelWarn {
 		b.WriteString("warning: ")
 	}
-	b.WriteString(r.Message)
+	b.WriteString(strings.ReplaceAll(r.Message, "\n", "\n"+h.program+":   "))
 	add := func(a slog.Attr) bool {
 		if value := a.Value.Resolve(); value.Kind() == slog.KindDuration && value.Duration() == 0 || value.String() == "" {
 			return true

@@ -168,6 +168,8 @@ func (s *Store) Peek(id ID) (Record, error) {
 	return f.Record, err
 }
 
+const diskHint = "no record is added without the journal; CERTHOOK_STATE_DIR must be on a writable disk with room"
+
 func (s *Store) lock(ctx context.Context, id ID, take func(*flock.Flock) error) (*File, error) {
 	f := &File{path: filepath.Join(s.dir, string(id)+suffix)}
 	// O_NOFOLLOW: the lock file is made by us, never found through a link.
@@ -179,7 +181,7 @@ func (s *Store) lock(ctx context.Context, id ID, take func(*flock.Flock) error) 
 	case err != nil && ctx.Err() != nil:
 		err = fault.Errorf(fault.Other, "wait for the lock of %q: %w", f.path, err)
 	case err != nil:
-		err = fault.Errorf(fault.Usage, "lock %q: %w", f.path, err)
+		err = fault.Errorf(fault.Usage, "lock %q: %w", f.path, err).WithHint(diskHint)
 	default:
 		err = f.read()
 	}
@@ -246,7 +248,7 @@ func (f *File) Save() error {
 	}
 	if err != nil {
 		return fault.Errorf(fault.Usage, "write the journal file %q: %w", f.path, err).
-			WithHint("nothing is sent to the DNS provider without it; CERTHOOK_STATE_DIR must be on a writable disk with room")
+			WithHint(diskHint)
 	}
 	return nil
 }

@@ -146,6 +146,21 @@ func TestLockExcludes(t *testing.T) {
 	again.Close()
 }
 
+// Whatever a disk does not let us do is told with what to do about it.
+func TestUnwritableJournal(t *testing.T) {
+	s := open(t)
+	f := lock(t, s, "x")
+	if err := os.RemoveAll(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	_, lockErr := s.TryLock("y")
+	for what, err := range map[string]error{"lock": lockErr, "save": f.Save()} {
+		if fault.KindOf(err) != fault.Usage || !strings.Contains(fault.HintOf(err), "CERTHOOK_STATE_DIR") {
+			t.Errorf("%s: %v (kind %v, hint %q)", what, err, fault.KindOf(err), fault.HintOf(err))
+		}
+	}
+}
+
 func TestOldLockWithoutFileIsListed(t *testing.T) {
 	s := open(t)
 	f := lock(t, s, "x")
