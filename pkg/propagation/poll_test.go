@@ -318,6 +318,9 @@ func TestWaitModes(t *testing.T) {
 				if (err != nil) != (tt.kind != fault.Other) || fault.KindOf(err) != tt.kind {
 					t.Errorf("error %v, want kind %v", err, tt.kind)
 				}
+				if nobody := tt.kind == fault.Propagation && strings.HasPrefix(tt.summary, "0 of"); strings.Contains(fault.HintOf(err), "DNS_RESOLVERS") != nobody {
+					t.Errorf("hint %q", fault.HintOf(err))
+				}
 				if len(report.Servers) != tt.servers || !strings.Contains(report.Summary(), tt.summary) {
 					t.Errorf("report %q: %+v", report.Summary(), report)
 				}

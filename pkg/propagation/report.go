@@ -162,11 +162,15 @@ func (p *poll) failure(after time.Duration) error {
 		lines = append(lines, s.text())
 	}
 	what := fmt.Sprintf("only %d of %d %s answer", len(answering), p.servers, p.whose())
-	if lacking {
+	hint := "the values stay in place and may become visible later; if this returns, raise PROPAGATION_TIMEOUT"
+	switch {
+	case lacking:
 		what = "not visible on all " + p.whose()
+	case len(answering) == 0:
+		what = "none of the " + p.whose() + " answers"
+		hint = "the values stay in place and may be visible all the same; let this host ask them, or name resolvers that it can ask in DNS_RESOLVERS"
 	}
-	return fault.Errorf(fault.Propagation, "%s after %s: %s", what, round(after), strings.Join(lines, "; ")).
-		WithHint("the values stay in place and may become visible later; if this returns, raise PROPAGATION_TIMEOUT")
+	return fault.Errorf(fault.Propagation, "%s after %s: %s", what, round(after), strings.Join(lines, "; ")).WithHint("%s", hint)
 }
 
 // round makes a time readable.
