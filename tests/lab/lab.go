@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/certhook/certhook/tests/acmetest"
 	"github.com/certhook/certhook/tests/cloudflaretest"
 	"github.com/certhook/certhook/tests/dnstest"
@@ -139,7 +141,8 @@ func (l *Lab) startAPI(o Options) {
 	l.API.SetDelay(o.CallDelay)
 }
 
-// forget removes what certbot and certhook have written. The folders are private to the namespace.
+// forget removes what certbot and certhook have written, and disks that a test put there. The folders are private
+// to the namespace.
 func (l *Lab) forget() {
 	l.tb.Helper()
 	for _, pattern := range []string{
@@ -150,6 +153,8 @@ func (l *Lab) forget() {
 		for _, path := range paths {
 			if filepath.Base(path) == "cli.ini" { // Debian's defaults
 				continue
+			}
+			for unix.Unmount(path, unix.MNT_DETACH) == nil { // until nothing is mounted there
 			}
 			if err := os.RemoveAll(path); err != nil {
 				l.tb.Fatalf("lab: %v", err)
