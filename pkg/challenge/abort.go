@@ -28,7 +28,7 @@ func (h *Hooks) abort(ctx context.Context, f *journal.File, err error) error {
 		return err
 	}
 	if f != nil {
-		ctx, cancel := context.WithTimeout(ctx, h.ProviderTimeout)
+		ctx, cancel := h.withProviderTime(ctx)
 		defer cancel()
 		if _, endErr := h.end(ctx, f); endErr != nil {
 			h.Log.Warn("the order is aborted, and records of it are left, to be removed later", "error", endErr)

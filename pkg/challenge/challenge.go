@@ -153,6 +153,11 @@ func (h *Hooks) whileWaited(ctx context.Context, by Caller) (context.Context, co
 	return ctx, func() { cancel(nil) }
 }
 
+// withProviderTime bounds calls to the provider.
+func (h *Hooks) withProviderTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, h.ProviderTimeout, fmt.Errorf("the time for calls to the provider is over (PROVIDER_TIMEOUT, %v)", h.ProviderTimeout))
+}
+
 // lock opens the journal file of the order, or of the single value where calls do not form an order.
 func (h *Hooks) lock(ctx context.Context, by Caller, id journal.ID) (*journal.File, error) {
 	// A hook before us may be at its own calls to the provider.

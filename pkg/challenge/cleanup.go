@@ -18,7 +18,7 @@ import (
 // first find nothing left to do. A value that is on no record is removed by its name and content alone.
 // An error means that at least one value was not removed; it stays in the journal for the next hook run.
 func (h *Hooks) CleanUp(ctx context.Context, c certbot.Challenge, by Caller) (string, error) {
-	api, cancel := context.WithTimeout(ctx, h.ProviderTimeout)
+	api, cancel := h.withProviderTime(ctx)
 	defer cancel()
 	var ids []journal.ID
 	defer func() { h.Sweep(ctx, ids...) }()

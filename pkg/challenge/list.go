@@ -70,7 +70,7 @@ func (h *Hooks) runState(r journal.Record) string {
 // SweepNow removes what every run left that is not known to be running, whatever its age. It is for an
 // operator who asks for it.
 func (h *Hooks) SweepNow(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, h.ProviderTimeout)
+	ctx, cancel := h.withProviderTime(ctx)
 	defer cancel()
 	ids, err := h.Journal.IDs()
 	if err != nil {

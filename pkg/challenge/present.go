@@ -36,7 +36,7 @@ func (h *Hooks) Present(ctx context.Context, c certbot.Challenge, by Caller) (st
 	if refusal == nil && !checkedBefore(f, c) {
 		unlocked, refusal = h.preflight(ctx, c, target)
 	}
-	api, cancel := context.WithTimeout(ctx, h.ProviderTimeout)
+	api, cancel := h.withProviderTime(ctx)
 	defer cancel()
 	if err := h.file(api, f, c, target, refusal); err != nil {
 		return "", h.abortLast(ctx, c, f, err)
@@ -84,7 +84,7 @@ func (h *Hooks) finish(ctx, api context.Context, f *journal.File, id journal.ID,
 
 // orphaned removes what the order wrote, for certbot, which would have asked for it, is gone.
 func (h *Hooks) orphaned(ctx context.Context, id journal.ID, by Caller) error {
-	ctx, cancel := context.WithTimeout(ctx, h.ProviderTimeout)
+	ctx, cancel := h.withProviderTime(ctx)
 	defer cancel()
 	f, err := h.lock(ctx, by, id)
 	if err != nil {

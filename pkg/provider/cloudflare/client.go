@@ -132,13 +132,16 @@ type apiError struct {
 // outcome is a *failure.
 func (c *client) do(ctx context.Context, r request) (*envelope, error) {
 	f := &failure{asked: r}
-	if f.reason = ctx.Err(); f.reason != nil {
+	if f.reason = context.Cause(ctx); f.reason != nil {
 		return nil, f
 	}
 	policy := &retry{method: r.method, first: c.wait}
 	resp, err := c.send(ctx, r, policy)
 	f.tries, f.late, f.asksWait = policy.tries, policy.late, policy.wait
 	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx) // says whose time is over
+		}
 		f.reason = c.redact(err)
 		return nil, f
 	}
