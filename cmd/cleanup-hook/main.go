@@ -49,7 +49,7 @@ func newApp(environ []string) *cli.App {
 		case list || sweep:
 			return byHand(c, environ)
 		}
-		return setup.HookAction(environ, (*challenge.Hooks).CleanUp)(c)
+		return setup.HookAction(environ, (*challenge.Hooks).CleanUp, false)(c)
 	}
 	return app
 }

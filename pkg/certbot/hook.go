@@ -4,6 +4,7 @@ package certbot
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,13 @@ var validation = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 
 // IsValidation reports whether s has the form of a dns-01 TXT value.
 func IsValidation(s string) bool { return validation.MatchString(s) }
+
+// Called reports whether certbot runs this program as a manual hook, whatever else is wrong.
+func Called(environ []string) bool {
+	return slices.ContainsFunc(environ, func(kv string) bool {
+		return strings.HasPrefix(kv, "CERTBOT_DOMAIN=") || strings.HasPrefix(kv, "CERTBOT_VALIDATION=")
+	})
+}
 
 // HookChallenge reads a manual hook's environment, given as os.Environ does. It uses only what certbot
 // sets anew for every call: the other CERTBOT_ and RENEWED_ variables may be left from an earlier

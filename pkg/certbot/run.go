@@ -45,26 +45,50 @@ func (p Processes) path(elem ...string) string {
 	return filepath.Join(append([]string{root}, elem...)...)
 }
 
-// CertbotRun finds the run that the process pid, a child of a hook's caller, belongs to: the nearest
-// ancestor, pid included, whose initial environment lacks CERTBOT_VALIDATION. Certbot gives that
-// variable to the shell it starts, so shells and wrapper scripts in between are passed over. The error
-// says which process could not be read.
-func (p Processes) CertbotRun(pid int) (Run, error) {
-	for pid > 0 {
-		environ, err := os.ReadFile(p.path(strconv.Itoa(pid), "environ"))
-		if err != nil {
-			return Run{}, fmt.Errorf("find the certbot process: %w", err)
-		}
-		if !bytes.HasPrefix(environ, []byte("CERTBOT_VALIDATION=")) && !bytes.Contains(environ, []byte("\x00CERTBOT_VALIDATION=")) {
-			return p.Identify(pid)
-		}
-		stat, err := p.stat(pid)
-		if err != nil {
-			return Run{}, fmt.Errorf("find the certbot process: %w", err)
-		}
-		pid = stat.parent
+// ErrOrphan means that the certbot that started a process is gone.
+var ErrOrphan = errors.New("the certbot that started this is gone")
+
+// CertbotRun finds the run that the process pid, a hook, belongs to: the nearest ancestor whose initial
+// environment lacks CERTBOT_VALIDATION. Certbot gives that variable to the shell it starts, so shells and
+// wrapper scripts in between are passed over. started is the process right below, which certbot waits for;
+// certbot kills it when it is told to stop.
+//
+// Certbot leaves the process that it starts in its own session, so an ancestor of another session is no
+// certbot. If it is a process that adopts orphans, the error is ErrOrphan; any other error says why the run
+// cannot be told.
+func (p Processes) CertbotRun(pid int) (run, started Run, err error) {
+	fail := func(err error) (Run, Run, error) {
+		return Run{}, Run{}, fmt.Errorf("find the certbot process: %w", err)
 	}
-	return Run{}, errors.New("find the certbot process: every ancestor that can be seen from here is a hook's")
+	child, err := p.stat(pid)
+	for err == nil && child.parent > 0 {
+		above, err := p.stat(child.parent)
+		if err != nil {
+			return fail(err)
+		}
+		environ, err := os.ReadFile(p.path(strconv.Itoa(child.parent), "environ"))
+		if err != nil {
+			return fail(err)
+		}
+		if bytes.HasPrefix(environ, []byte("CERTBOT_VALIDATION=")) || bytes.Contains(environ, []byte("\x00CERTBOT_VALIDATION=")) {
+			pid, child = child.parent, above
+			continue
+		}
+		if above.session != child.session {
+			if child.parent == 1 || above.name == "systemd" { // the latter per user as well
+				return fail(ErrOrphan)
+			}
+			return fail(fmt.Errorf("process %d started this in a session of its own, which certbot does not", child.parent))
+		}
+		if run, err = p.Identify(child.parent); err == nil {
+			started, err = p.Identify(pid)
+		}
+		return run, started, err
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return fail(errors.New("every ancestor that can be seen from here is a hook's"))
 }
 
 // Identify returns the Run whose process is pid.
@@ -109,9 +133,10 @@ func (p Processes) here() (boot, pidns string, err error) {
 }
 
 type stat struct {
-	parent int
-	start  uint64
-	ended  bool // a zombie, or being removed
+	name            string
+	parent, session int
+	start           uint64
+	ended           bool // a zombie, or being removed
 }
 
 // stat parses /proc/PID/stat (proc_pid_stat(5)). The command name may hold spaces and parentheses, so
@@ -121,14 +146,21 @@ func (p Processes) stat(pid int) (stat, error) {
 	if err != nil {
 		return stat{}, err
 	}
-	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
-	const state, parent, start = 0, 1, 19 // fields 3, 4 and 22
+	open, end := bytes.IndexByte(raw, '('), bytes.LastIndexByte(raw, ')')
+	if open < 0 || end < open {
+		return stat{}, fmt.Errorf("%s names no command", p.path(strconv.Itoa(pid), "stat"))
+	}
+	fields := strings.Fields(string(raw[end+1:]))
+	const state, parent, session, start = 0, 1, 3, 19 // fields 3, 4, 6 and 22
 	if len(fields) <= start {
 		return stat{}, fmt.Errorf("%s has %d fields", p.path(strconv.Itoa(pid), "stat"), len(fields))
 	}
-	var s stat
+	s := stat{name: string(raw[open+1 : end])}
 	s.ended = strings.Contains("ZX", fields[state])
 	if s.parent, err = strconv.Atoi(fields[parent]); err != nil {
+		return stat{}, err
+	}
+	if s.session, err = strconv.Atoi(fields[session]); err != nil {
 		return stat{}, err
 	}
 	s.start, err = strconv.ParseUint(fields[start], 10, 64)

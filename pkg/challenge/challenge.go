@@ -104,32 +104,40 @@ func (h *Hooks) step(s Step) {
 	}
 }
 
-// Caller is who called a hook: the run of certbot and the process right above.
+// Caller is who called a hook: the run of certbot and the processes on the way to the hook.
 type Caller struct {
-	Run    certbot.Run
-	Known  bool // false when the certbot process could not be told
-	parent int
+	Run     certbot.Run
+	Known   bool        // false when the certbot process could not be told
+	started certbot.Run // the process that certbot waits for
+	parent  int         // the process right above
+	gone    bool        // certbot was gone already when the hook looked
 }
 
 // FindCaller looks up the caller of this process. A hook that certbot did not start takes its parent
 // process as the run.
 func (h *Hooks) FindCaller() Caller {
-	parent := os.Getppid()
-	run, err := h.Processes.CertbotRun(parent)
-	if err != nil {
+	by := Caller{parent: os.Getppid()}
+	run, started, err := h.Processes.CertbotRun(os.Getpid())
+	switch {
+	case errors.Is(err, certbot.ErrOrphan):
+		by.gone = true
+	case err != nil:
 		h.Log.Info("certbot's process cannot be told, so values are written call by call", "error", err)
-		return Caller{parent: parent}
+	default:
+		by.Run, by.started, by.Known = run, started, true
 	}
-	return Caller{Run: run, Known: true, parent: parent}
+	return by
 }
 
 // errGone means that nobody waits for the hook any more.
 var errGone = errors.New("certbot, which started this hook, is gone")
 
 // waits reports whether the caller still waits for us. When certbot was killed, its hook goes on as an
-// orphan; what it wrote then nobody would remove.
+// orphan; what it wrote then nobody would remove. One that is told to stop kills the process that it waits
+// for first, then cleans up.
 func (h *Hooks) waits(by Caller) error {
-	if os.Getppid() != by.parent || (by.Known && h.Processes.Life(by.Run) == certbot.Dead) {
+	dead := by.Known && (h.Processes.Life(by.Run) == certbot.Dead || h.Processes.Life(by.started) == certbot.Dead)
+	if by.gone || dead || os.Getppid() != by.parent {
 		return errGone
 	}
 	return nil

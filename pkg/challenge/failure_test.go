@@ -8,6 +8,7 @@ import (
 
 	"github.com/certhook/certhook/pkg/certbot"
 	"github.com/certhook/certhook/pkg/fault"
+	"github.com/certhook/certhook/pkg/journal"
 )
 
 // present runs all auth calls of an order and returns the error of the last.
@@ -137,10 +138,10 @@ func TestSettle(t *testing.T) {
 			if settled(l) {
 				t.Fatal("the first attempt waited for nobody")
 			}
+			changed := time.Now() // no later than the change itself
 			if _, err := l.CleanUp(t.Context(), first[0], by); err != nil {
 				t.Fatal(err)
 			}
-			changed := time.Now()
 			if err := l.present(t, tt.by(by), tt.second); err != nil {
 				t.Fatal(err)
 			}
@@ -151,6 +152,23 @@ func TestSettle(t *testing.T) {
 				t.Errorf("returned %v after the change", since)
 			}
 		})
+	}
+}
+
+// After a clock was set back, a change seems to lie in the future.
+func TestSettleIgnoresTheFuture(t *testing.T) {
+	l := newLab(t)
+	l.Settle = time.Minute
+	alive, _ := process(t)
+	put(t, l, alive, -time.Hour, func(e *journal.Entry) { e.State = journal.Removed })
+	if err := l.world.RemoveTXT(alias, record("a.example.com"), val(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.present(t, caller(t), order(5, "a.example.com")); err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(l.steps, func(s Step) bool { return s.Name == StepSettle }) {
+		t.Error("it waited")
 	}
 }
 

@@ -92,6 +92,8 @@ func (h *Hooks) SweepNow(ctx context.Context) (string, error) {
 		switch state := h.runState(f.Record); {
 		case state == "running":
 			running += min(1, len(live))
+		case len(live) == 0 && state == "dead":
+			errs = append(errs, h.retire(f))
 		case len(live) > 0:
 			_, err := h.remove(ctx, live)
 			if err == nil {

@@ -19,6 +19,9 @@ import (
 // output and holds no secret. Several errors come joined, the call's own first; they are *[Aborted] where
 // certbot is to be stopped.
 func (h *Hooks) Present(ctx context.Context, c certbot.Challenge, by Caller) (string, error) {
+	if by.gone {
+		return "", fault.Errorf(fault.Other, "nothing was written: %w", errGone)
+	}
 	target, refusal := h.Targets.Target(c.Domain)
 	if !together(c, by) {
 		if refusal != nil {

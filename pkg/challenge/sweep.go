@@ -67,7 +67,8 @@ func (h *Hooks) abandoned(f *journal.File) bool {
 		return true
 	}
 	for _, e := range f.Entries {
-		if time.Since(e.Time) < unknownRunAge {
+		// A clock that was set back must not keep a record for ever.
+		if time.Since(e.Time).Abs() < unknownRunAge {
 			return false
 		}
 	}

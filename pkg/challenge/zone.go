@@ -61,7 +61,7 @@ func (h *Hooks) locate(ctx context.Context, targets []delegation.Target) []place
 				places[i].err = h.explain(ctx, t, places[i].dns.Name, found.err)
 			}
 		} else {
-			places[i].zone, places[i].err = h.longestSuffix(ctx, t, cuts[i])
+			places[i].zone, places[i].err = h.longestSuffix(ctx, t, enclosing[anchor(t)].dns.Name, cuts[i])
 		}
 		s := Step{Name: StepZone, Domain: t.Domain, Record: t.Record, Took: time.Since(began), Err: places[i].err}
 		if s.Err == nil {
@@ -113,12 +113,17 @@ func (h *Hooks) explain(ctx context.Context, t delegation.Target, zone string, e
 		}
 	}
 	return fault.Errorf(fault.Provider, "DNS serves the record %q from the zone %q, which the credentials do not reach: %w", t.Record, zone, err).
-		WithHint("give the token access to the zone %s, or correct ACME_CHALLENGE_ALIAS", zone)
+		WithHint("give the credentials access to the zone %s, or correct ACME_CHALLENGE_ALIAS", zone)
 }
 
-// longestSuffix tries the record's suffixes at the provider, the longest first. It stops before public
-// suffixes. cause is why DNS could not say where the zone is cut.
-func (h *Hooks) longestSuffix(ctx context.Context, t delegation.Target, cause error) (provider.Zone, error) {
+// longestSuffix tries the record's suffixes at the provider, the longest first. It stops at enclosing, the
+// zone that resolvers know around the alias zone, or, where they know nothing, at the alias zone itself: a
+// record in a zone above might be hidden by a cut. Without delegation it stops before public suffixes.
+// cause is why DNS could not say where the zone is cut.
+func (h *Hooks) longestSuffix(ctx context.Context, t delegation.Target, enclosing string, cause error) (provider.Zone, error) {
+	if enclosing == "" && t.Alias != "" {
+		enclosing = t.Alias
+	}
 	if h.PinnedZoneID != "" {
 		return provider.Zone{}, fault.Errorf(fault.Provider, "cannot tell which zone the pinned zone id belongs to: %w", cause).
 			WithHint("give the zone's name with it, as zone=id")
@@ -132,7 +137,10 @@ func (h *Hooks) longestSuffix(ctx context.Context, t delegation.Target, cause er
 		if !errors.Is(err, provider.ErrNoZone) {
 			return zone, err
 		}
+		if name == enclosing {
+			break
+		}
 	}
-	return provider.Zone{}, fault.Errorf(fault.Provider, "the credentials reach no zone that holds %q: %w", t.Record, provider.ErrNoZone).
-		WithHint("give the token access to the zone of %s, or correct ACME_CHALLENGE_ALIAS", anchor(t))
+	return provider.Zone{}, fault.Errorf(fault.Provider, "the credentials reach no zone that holds %q (and DNS does not say where zones are cut: %w): %w", t.Record, cause, provider.ErrNoZone).
+		WithHint("give the credentials access to the zone of %s, or correct ACME_CHALLENGE_ALIAS; DNS_RESOLVERS names resolvers that can be reached from here", anchor(t))
 }

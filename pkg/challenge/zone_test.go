@@ -92,7 +92,7 @@ func TestZoneWithoutDNS(t *testing.T) {
 	}{
 		"longest suffix":           {zones: []string{"example.net", "notdeleg.example.net", alias}, want: alias},
 		"longer still":             {zones: []string{alias, "example.com." + alias}, want: "example.com." + alias},
-		"above":                    {zones: []string{"example.net"}, want: "example.net"},
+		"not above the alias zone": {zones: []string{"example.net"}},
 		"none":                     {zones: []string{"other.example"}},
 		"not a public suffix":      {zones: []string{"net"}},
 		"failed look-up":           {zones: []string{"example.net", alias}, fail: "zone " + alias},
@@ -119,6 +119,31 @@ func TestZoneWithoutDNS(t *testing.T) {
 				t.Errorf("zone %q, %v; want %q", got.zone.Name, got.err, tt.want)
 			}
 		})
+	}
+}
+
+// With port 53 blocked, resolvers still tell which zone the alias lies in: a zone above it is never tried.
+func TestZoneWithoutItsServers(t *testing.T) {
+	for _, tt := range []struct {
+		alias, serves, want string
+	}{
+		{alias, alias, alias},
+		{alias, "example.net", ""},
+	} {
+		l := newLab(t)
+		for _, ns := range l.ns {
+			ns.Close()
+		}
+		l.Targets.Aliases = []string{tt.alias}
+		l.provider.zones = []string{tt.serves}
+		target, err := l.Targets.Target("a.example.com")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := l.locate(t.Context(), []delegation.Target{target})[0]
+		if got.zone.Name != tt.want || (got.err != nil) != (tt.want == "") {
+			t.Errorf("%+v: zone %q, %v", tt, got.zone.Name, got.err)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -42,7 +43,10 @@ func Main(p Program) int {
 	defer cancel(nil)
 	signals := make(chan os.Signal, 1)
 	ending := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
-	signal.Notify(signals, ending...)
+	ending = slices.DeleteFunc(ending, signal.Ignored) // as nohup asks for
+	if len(ending) > 0 {
+		signal.Notify(signals, ending...)
+	}
 	go func() {
 		<-signals
 		cancel(ErrInterrupted)

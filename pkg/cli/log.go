@@ -79,7 +79,10 @@ type peopleHandler struct {
 	mu      *sync.Mutex
 }
 
-func (h *peopleHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
+// Enabled leaves errors out: a program ends with them, and Report tells them.
+func (h *peopleHandler) Enabled(_ context.Context, l slog.Level) bool {
+	return l >= h.level && l < slog.LevelError
+}
 
 func (h *peopleHandler) Handle(_ context.Context, r slog.Record) error {
 	var b strings.Builder

@@ -77,8 +77,12 @@ func (r *Record) Begin(size int, keep time.Duration) {
 	r.Entries = r.pick(func(e *Entry) bool { return e.Live() || e.SentWithin(keep) })
 }
 
-// SentWithin reports whether the entry was sent and changed no longer ago than d.
-func (e *Entry) SentWithin(d time.Duration) bool { return e.Sent() && time.Since(e.Time) < d }
+// SentWithin reports whether the entry was sent and changed no longer ago than d. A time in the future, as
+// from before a clock was set, says nothing.
+func (e *Entry) SentWithin(d time.Duration) bool {
+	age := time.Since(e.Time)
+	return e.Sent() && 0 <= age && age < d
+}
 
 // Put files e as a call of the current order and returns the stored entry. Certbot repeats no call, so
 // an entry of the same call is replaced unless it is Live.

@@ -39,6 +39,9 @@ func TestKilledInEachCall(t *testing.T) {
 			for n := 1; n <= len(three); n++ {
 				s.atQuestion(n, args(s), (*running).kill)
 				s.hooksEnd()
+				if n == 2 { // what is left of the last round is for the next hook
+					s.sweep()
+				}
 			}
 			s.checkNothingWritten()
 			s.issue(three...)
@@ -204,16 +207,23 @@ func TestTerminatedBeforeTheLastCall(t *testing.T) {
 
 // As before, but the last hook is at work already and goes on when certbot has begun to clean up.
 func TestTerminatedInTheLastCall(t *testing.T) {
-	s := sceneFor(t, lab.Options{}, three...)
-	b := s.between(nil)
-	r := s.atQuestion(3, lab.IssueArgsWith(lab.Hook("auth-hook"), b.cleanup, three...), func(r *running) {
-		r.signal(syscall.SIGTERM)
-		eventually(t, "a cleanup call", func() bool { return len(b.begun("cleanup")) > 0 })
-	})
-	r.ended()
-	s.hooksEnd()
-	s.checkNothingWritten()
-	s.sweep()
+	for name, auth := range map[string]func(*between) string{
+		"the hook itself":  func(*between) string { return lab.Hook("auth-hook") },
+		"behind a wrapper": func(b *between) string { return behindShell(b.auth) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sceneFor(t, lab.Options{}, three...)
+			b := s.between(nil)
+			r := s.atQuestion(3, lab.IssueArgsWith(auth(b), b.cleanup, three...), func(r *running) {
+				r.signal(syscall.SIGTERM)
+				eventually(t, "a cleanup call", func() bool { return len(b.begun("cleanup")) > 0 })
+			})
+			r.ended()
+			s.hooksEnd()
+			s.checkNothingWritten()
+			s.sweep()
+		})
+	}
 }
 
 func TestTerminatedDuringTheWait(t *testing.T) {
@@ -231,6 +241,30 @@ func TestTerminatedDuringTheWait(t *testing.T) {
 			if left := s.ours(); len(left) > 0 {
 				t.Errorf("left: %q", left)
 			}
+		})
+	}
+}
+
+// A single name is a first and a last call at once: nothing before it could be missing.
+func TestStoppedBeforeTheOnlyCall(t *testing.T) {
+	for name, sig := range map[string]syscall.Signal{"terminated": syscall.SIGTERM, "killed": syscall.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			s := sceneFor(t, lab.Options{}, three...)
+			var r *running
+			started := make(chan struct{})
+			b := s.between(func(c call) {
+				<-started
+				r.signal(sig)
+				r.ended()
+			})
+			r = s.start(lab.IssueArgsWith(behindShell(b.auth), b.cleanup, three[0])...)
+			close(started)
+			eventually(t, "the end of the call", func() bool { return len(b.ended("auth")) == 1 })
+			if c := b.ended("auth")[0]; c.code == 0 {
+				t.Error("the hook calls it a success")
+			}
+			s.checkNothingWritten()
+			s.sweep()
 		})
 	}
 }
