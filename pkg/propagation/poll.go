@@ -20,6 +20,11 @@ const (
 	maxPause   = 2 * time.Second
 	parallel   = 16 // questions at a time
 	tries      = 2  // that fail before an address counts as silent
+
+	// grace is how long an address that has answered, and lacked a value, is waited for after its last
+	// answer. A server that limits its rate falls silent for a while and is there for a CA all the same, so
+	// two failures say little; longer than this is taken for an outage.
+	grace = 20 * time.Second
 )
 
 // poll asks addresses until they show values.
@@ -46,16 +51,20 @@ type source struct {
 	ask          func(ctx context.Context, name string) (*dns.Msg, error)
 
 	missing  map[string][]string // values not seen yet, by name
-	last     map[string]string   // last answer about those names
-	answered bool                // ever
+	said     map[string]string   // last answer about those names
+	last     map[string]string   // the same with the failure after it, if there was one
+	heard    time.Time           // its last answer; zero before the first
 	failures int                 // tries since the last answer
 	done     time.Duration       // when it had shown everything
 }
 
+func (s *source) answered() bool { return !s.heard.IsZero() }
+func (s *source) failing() bool  { return s.failures >= tries && len(s.missing) > 0 }
+
 // silent reports whether the wait goes on without s, answering whether it counts; before either is told
 // the wait cannot end.
-func (s *source) silent() bool    { return s.failures >= tries && len(s.missing) > 0 }
-func (s *source) answering() bool { return s.answered && !s.silent() }
+func (s *source) silent() bool    { return s.failing() && (!s.answered() || time.Since(s.heard) >= grace) }
+func (s *source) answering() bool { return s.answered() && !s.silent() }
 
 func (w *waiter) newPoll(zone string, values []Value, enough func(answering, servers int) bool) *poll {
 	return &poll{
@@ -98,7 +107,10 @@ func (p *poll) addResolver(e resolver.Endpoint, resolve func(context.Context, re
 }
 
 func (p *poll) add(server, addr string, ask func(context.Context, string) (*dns.Msg, error)) *source {
-	s := &source{server: server, addr: addr, ask: ask, missing: map[string][]string{}, last: map[string]string{}}
+	s := &source{
+		server: server, addr: addr, ask: ask,
+		missing: map[string][]string{}, said: map[string]string{}, last: map[string]string{},
+	}
 	for _, v := range p.values {
 		if !slices.Contains(s.missing[v.Name], v.Value) {
 			s.missing[v.Name] = append(s.missing[v.Name], v.Value)
@@ -165,10 +177,11 @@ func (p *poll) follow(ctx context.Context, s *source) {
 	}
 }
 
+// known reports whether s answers at present.
 func (p *poll) known(s *source) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return s.answering()
+	return s.answered() && !s.failing()
 }
 
 // due returns the names about which s still has something to show.
@@ -221,10 +234,14 @@ func (p *poll) learn(s *source, name string, m *dns.Msg, err error) {
 	var seen []string
 	if err != nil {
 		s.last[name] = brief(err)
+		if said := s.said[name]; said != "" {
+			s.last[name] = said + ", then " + s.last[name]
+		}
 	} else {
 		shown := texts(m, name)
-		s.answered = true
-		s.last[name] = describe(m, shown)
+		s.heard = time.Now()
+		s.said[name] = describe(m, shown)
+		s.last[name] = s.said[name]
 		s.missing[name] = slices.DeleteFunc(s.missing[name], func(value string) bool {
 			if !slices.Contains(shown, value) {
 				return false

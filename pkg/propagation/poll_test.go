@@ -21,7 +21,7 @@ var google = resolver.Endpoint{Transport: resolver.HTTPS, Host: "dns.google", Po
 
 // TestWaitAuthoritative looks at when the wait ends, on the clock of synctest.
 func TestWaitAuthoritative(t *testing.T) {
-	const timeout = 20 * time.Second
+	const timeout = 40 * time.Second
 	var (
 		refused = errors.New("REFUSED")
 		dead    = fails(resolver.ErrTimeout)
@@ -77,9 +77,23 @@ func TestWaitAuthoritative(t *testing.T) {
 		{"a server without address counts among the servers", zone("192.0.2.1", "", ""), map[string]behaviour{
 			"192.0.2.1": shows(0, "value"),
 		}, timeout, timeout, true, []string{"1 of 3", "ns2.example"}},
-		{"a server that dies on the way is left out", zone("192.0.2.1", "192.0.2.2"), map[string]behaviour{
+		{"a server that dies on the way is left out in the end", zone("192.0.2.1", "192.0.2.2"), map[string]behaviour{
 			"192.0.2.1": shows(3*time.Second, "value"), "192.0.2.2": until(time.Second, shows(time.Hour, "value"), dead),
-		}, 3 * time.Second, 6 * time.Second, false, nil},
+		}, grace, grace + 5*time.Second, false, nil},
+		{"a server that refuses for a while is waited for", zone("192.0.2.1", "192.0.2.2"), map[string]behaviour{
+			"192.0.2.1": shows(0, "value"), "192.0.2.2": until(time.Second, shows(time.Hour, "value"), until(15*time.Second, fails(refused), shows(0, "value"))),
+		}, 15 * time.Second, 17 * time.Second, false, nil},
+		{"a server that is silent for a while is waited for", zone("192.0.2.1", "192.0.2.2"), map[string]behaviour{
+			"192.0.2.1": shows(0, "value"), "192.0.2.2": until(time.Second, shows(time.Hour, "value"), until(10*time.Second, dead, shows(0, "value"))),
+		}, 10 * time.Second, 15 * time.Second, false, nil},
+		{"each answer begins the grace anew", zone("192.0.2.1", "192.0.2.2"), map[string]behaviour{
+			"192.0.2.1": shows(0, "value"), "192.0.2.2": func(_ string, after time.Duration) ([]string, error) {
+				if after%(15*time.Second) < 3*time.Second {
+					return nil, nil
+				}
+				return nil, refused
+			},
+		}, timeout, timeout, true, []string{"not visible", "ns2.example", "NXDOMAIN, then REFUSED", "a." + zoneName}},
 		{"a server that comes to life counts", zone("192.0.2.1", "192.0.2.2"), map[string]behaviour{
 			"192.0.2.1": shows(8*time.Second, "value"), "192.0.2.2": until(4*time.Second, dead, shows(12*time.Second, "value")),
 		}, 12 * time.Second, 15 * time.Second, false, nil},
@@ -112,6 +126,31 @@ func TestWaitAuthoritative(t *testing.T) {
 					t.Errorf("report %+v, want %d servers", report, want)
 				}
 			})
+		})
+	}
+}
+
+// TestWaitForOneThatAnswered looks at what is said of a server that answered and then failed, before and
+// after it is left out.
+func TestWaitForOneThatAnswered(t *testing.T) {
+	for timeout, want := range map[time.Duration]State{10 * time.Second: Lacks, time.Minute: Lost} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.behaviour["192.0.2.1"] = shows(0, "value")
+			f.behaviour["192.0.2.2"] = until(time.Second, shows(time.Hour, "value"), fails(errors.New("REFUSED")))
+			report, _, err := f.wait(t.Context(), group(zone("192.0.2.1", "192.0.2.2")), Options{Timeout: timeout})
+			if (err == nil) != (want == Lost) {
+				t.Errorf("time-out %v: error %v", timeout, err)
+			}
+			if s := report.Servers[1]; s.State != want || s.Last != "NXDOMAIN, then REFUSED" {
+				t.Errorf("time-out %v: server %+v, want %s", timeout, s, want)
+			}
+			if text := report.Summary(); strings.Contains(text, "did not answer") || !strings.Contains(text, "1 of 2") {
+				t.Errorf("time-out %v: summary %q", timeout, text)
+			}
+			if warned := len(report.Warnings) == 1 && strings.Contains(report.Warnings[0], "ns2.example"); warned != (want == Lost) {
+				t.Errorf("time-out %v: warnings %q", timeout, report.Warnings)
+			}
 		})
 	}
 }

@@ -72,7 +72,8 @@ type Querier interface {
 // Wait returns when all values of all groups can be seen. An address is asked from every 250 ms to every
 // two seconds until it has shown all values; of those that answer all must, and at least half of a zone's
 // servers must answer. A server answers when one of its addresses does; a refusal or an answer without
-// authority is none. An address has two tries before the wait goes on without it.
+// authority is none. An address has two tries before the wait goes on without it;
+// one that has answered before is waited for until it has been silent for 20 seconds.
 //
 // If not one server of a zone answers, resolvers are asked instead, after the extra wait or 30 seconds,
 // whichever is longer; servers that come to life in the meantime are believed again.

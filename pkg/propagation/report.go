@@ -21,6 +21,7 @@ const (
 	Shows  State = "shows"  // every value
 	Lacks  State = "lacks"  // it answers, and lacks a value
 	Silent State = "silent" // it does not answer, or not as a server of the zone
+	Lost   State = "lost"   // it answered, lacked a value, and has been silent for long since
 )
 
 // Server is one address that was asked.
@@ -58,7 +59,7 @@ func (r Report) Summary() string {
 			continue // those nobody could reach
 		}
 		key := s.Zone + "/" + s.Name
-		if old := servers[key]; s.State == Lacks || old == "" || old == Silent {
+		if old := servers[key]; s.State == Lacks || old == "" || old == Silent || old == Lost && s.State == Shows {
 			servers[key] = s.State
 		}
 	}
@@ -76,16 +77,19 @@ func (r Report) Summary() string {
 	if count[Silent] > 0 {
 		text += fmt.Sprintf("; %d did not answer", count[Silent])
 	}
+	if count[Lost] > 0 {
+		text += fmt.Sprintf("; %d stopped answering", count[Lost])
+	}
 	return text
 }
 
-// enter puts a poll that has stopped into the report, with a warning about the servers that did not answer
-// where others did.
+// enter puts a poll that has stopped into the report, with a warning about the servers that do not answer
+// where others do.
 func (w *waiter) enter(p *poll) {
 	servers := p.report()
 	heard := map[string]bool{}
 	for _, s := range servers {
-		heard[s.Name] = heard[s.Name] || s.State != Silent
+		heard[s.Name] = heard[s.Name] || s.answers()
 	}
 	var silent []string
 	for _, s := range servers {
@@ -121,7 +125,11 @@ func (p *poll) report() []Server {
 		}
 		if r.Missing != "" {
 			r.State, r.Last = Lacks, s.last[r.Missing]
-			if !s.answering() {
+			switch {
+			case s.answering():
+			case s.answered():
+				r.State = Lost
+			default:
 				r.State = Silent
 			}
 			if r.Last == "" {
@@ -133,6 +141,9 @@ func (p *poll) report() []Server {
 	return list
 }
 
+// answers reports whether s answered to the end.
+func (s Server) answers() bool { return s.State == Shows || s.State == Lacks }
+
 // text says how the server stands, for a message.
 func (s Server) text() string {
 	who := s.Name
@@ -142,7 +153,7 @@ func (s Server) text() string {
 	switch s.State {
 	case Shows:
 		return who + ": all values"
-	case Lacks:
+	case Lacks, Lost:
 		return fmt.Sprintf("%s: %s at %s", who, s.Last, s.Missing)
 	default:
 		return who + ": " + s.Last
@@ -156,7 +167,7 @@ func (p *poll) failure(after time.Duration) error {
 	answering := map[string]bool{}
 	for _, s := range p.report() {
 		lacking = lacking || s.State == Lacks
-		if s.State != Silent {
+		if s.answers() {
 			answering[s.Name] = true
 		}
 		lines = append(lines, s.text())
