@@ -49,8 +49,9 @@ type Hooks struct {
 const (
 	preflightTimeout = 10 * time.Second
 	sweepTimeout     = 5 * time.Second
-	unknownRunAge    = time.Hour // after which a record is swept whose run cannot be traced
-	parallelCalls    = 10        // calls to the provider at a time
+	lateRequest      = 5 * time.Minute // within which a request that got no answer may still take effect
+	unknownRunAge    = time.Hour       // after which a record is swept whose run cannot be traced
+	parallelCalls    = 10              // calls to the provider at a time
 
 	parentPoll = 500 * time.Millisecond // how often a waiting hook looks whether certbot still lives
 )

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/certhook/certhook/pkg/certbot"
@@ -49,17 +51,35 @@ func (h *Hooks) endOrder(ctx context.Context, id journal.ID, c certbot.Challenge
 	if entry == nil && len(f.Live()) == 0 {
 		return "", false, nil
 	}
-	if text, err = h.end(ctx, f); err != nil {
-		return "", true, err
+	if f.Ended {
+		text, err = h.again(ctx, f, entry)
+	} else {
+		text, err = h.end(ctx, f)
 	}
 	switch {
+	case err != nil:
+		return "", true, err
+	case entry == nil:
+		return "", false, nil
 	case text != "":
 	case entry.State == journal.Refused:
 		text = fmt.Sprintf("%s: nothing was written for it", c.Domain)
 	default:
 		text = fmt.Sprintf("%s: nothing left to do", c.Domain)
 	}
-	return text, entry != nil, nil
+	return text, true, nil
+}
+
+// again is a later cleanup call of an order whose first one failed: it tries its own value once more, and
+// not for long, since certbot makes one such call a name. The sweep of later hook runs does the rest.
+func (h *Hooks) again(ctx context.Context, f *journal.File, entry *journal.Entry) (string, error) {
+	if entry == nil || !entry.Live() {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	text, err := h.remove(ctx, []*journal.Entry{entry})
+	return text, errors.Join(err, f.Save())
 }
 
 // end closes the current order for good and removes every value of the run that may exist. text is empty
@@ -103,27 +123,34 @@ func (h *Hooks) endValue(ctx context.Context, id journal.ID, c certbot.Challenge
 // against today's settings first: the journal alone is no licence to delete.
 func (h *Hooks) remove(ctx context.Context, entries []*journal.Entry) (string, error) {
 	zones, errs := h.zonesOf(ctx, entries)
-	gone := make([]bool, len(entries))
+	var count removals
 	each(entries, func(i int, e *journal.Entry) {
 		began := time.Now()
+		gone := false
 		if errs[i] == nil {
-			gone[i], errs[i] = h.removeFrom(ctx, zones[i], provider.TXT{Name: e.Name, Value: e.Value})
+			gone, errs[i] = h.removeFrom(ctx, zones[i], provider.TXT{Name: e.Name, Value: e.Value})
 		}
 		s := Step{Name: StepRemove, Domain: e.Domain, Record: e.Name, Took: time.Since(began)}
 		switch {
 		case errs[i] != nil:
 			errs[i] = notRemoved(e, errs[i])
 			s.Err = errs[i]
-		case gone[i]:
+		case gone:
+			count.removed.Add(1)
 			e.Set(journal.Removed)
 			s.Detail = "TXT removed from zone " + zones[i].Name
+		case e.State == journal.Writing && e.Sent() && time.Since(e.Time).Abs() < lateRequest:
+			count.late.Add(1)
+			e.Set(journal.Absent)
+			s.Detail = "not there, but the request to add it got no answer and may still take effect: looked for again later"
 		default:
+			count.absent.Add(1)
 			e.Set(journal.Removed)
 			s.Detail = "already absent from zone " + zones[i].Name
 		}
 		h.step(s)
 	})
-	return removedText(errs, gone), errors.Join(errs...)
+	return count.String(), errors.Join(errs...)
 }
 
 // removeFrom removes one value. The journal may have kept a wrong ID of the zone, such as a mistyped one that the
@@ -201,22 +228,19 @@ func notRemoved(e *journal.Entry, err error) error {
 	return told
 }
 
-func removedText(errs []error, gone []bool) string {
-	var removed, absent int
-	for i := range errs {
-		switch {
-		case errs[i] != nil:
-		case gone[i]:
-			removed++
-		default:
-			absent++
+// removals counts how removals ended.
+type removals struct{ removed, absent, late atomic.Int32 }
+
+// String is empty when there was none.
+func (r *removals) String() string {
+	var parts []string
+	for _, p := range []struct {
+		n    int32
+		what string
+	}{{r.removed.Load(), "removed"}, {r.absent.Load(), "already absent"}, {r.late.Load(), "not there (yet), looked for again later"}} {
+		if p.n > 0 {
+			parts = append(parts, plural(int(p.n), "value")+" "+p.what)
 		}
 	}
-	switch {
-	case absent == 0:
-		return plural(removed, "value") + " removed"
-	case removed == 0:
-		return plural(absent, "value") + " already absent"
-	}
-	return fmt.Sprintf("%s removed, %d already absent", plural(removed, "value"), absent)
+	return strings.Join(parts, "; ")
 }

@@ -107,6 +107,42 @@ func TestCleanupWithoutJournal(t *testing.T) {
 	}
 }
 
+// A request that got no answer may take effect after the cleanup looked, so one look is not enough.
+func TestRequestThatTakesEffectLate(t *testing.T) {
+	l := newLab(t)
+	run, end := process(t)
+	by := caller(t)
+	by.Run = run
+	c := order(1, "a.example.com")[0]
+	l.provider.fail["add"] = errRefused
+	if _, err := l.Present(t.Context(), c, by); err == nil {
+		t.Fatal("success without an answer")
+	}
+	text, err := l.CleanUp(t.Context(), c, by)
+	if err != nil || strings.Contains(text, "already absent") || !strings.Contains(text, "again later") {
+		t.Errorf("cleanup: %q, %v", text, err)
+	}
+	end()
+	if err := l.world.AddTXT(alias, record("a.example.com"), val(1), 60); err != nil {
+		t.Fatal(err)
+	}
+	l.Sweep(t.Context()) // too early to look again
+	f, err := l.Journal.Lock(t.Context(), journal.RunID(run))
+	if err != nil || len(f.Entries) != 1 || f.Entries[0].State != journal.Absent {
+		t.Fatalf("the journal has forgotten it: %+v, %v", f, err)
+	}
+	f.Entries[0].Time = f.Entries[0].Time.Add(-lateRequest)
+	if err := f.Save(); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	l.Sweep(t.Context())
+	l.wantValues(t, "a.example.com")
+	if ids, _ := l.Journal.IDs(); len(ids) != 0 {
+		t.Errorf("journal files left: %v", ids)
+	}
+}
+
 // put files a written value of some run in the journal and in the zone.
 func put(t *testing.T, l *lab, run certbot.Run, age time.Duration, change func(*journal.Entry)) {
 	t.Helper()

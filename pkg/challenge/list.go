@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/certhook/certhook/pkg/certbot"
@@ -67,8 +67,8 @@ func (h *Hooks) runState(r journal.Record) string {
 	return "unknown"
 }
 
-// SweepNow removes what every run left that is not known to be running, whatever its age. It is for an
-// operator who asks for it.
+// SweepNow removes what ended and dead runs have left, whatever its age, and what runs left that cannot be
+// traced if it is older than an hour. It is for an operator who asks for it.
 func (h *Hooks) SweepNow(ctx context.Context) (string, error) {
 	ctx, cancel := h.withProviderTime(ctx)
 	defer cancel()
@@ -76,7 +76,8 @@ func (h *Hooks) SweepNow(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var swept, running int
+	running := 0
+	var done []string
 	var errs []error
 	for _, id := range ids {
 		f, err := h.Journal.TryLock(id)
@@ -88,16 +89,16 @@ func (h *Hooks) SweepNow(ctx context.Context) (string, error) {
 			errs = append(errs, err)
 			continue
 		}
-		live := f.Live()
+		live := f.Due(lateRequest)
 		switch state := h.runState(f.Record); {
-		case state == "running":
+		case state == "running", state == "unknown" && !h.abandoned(f):
 			running += min(1, len(live))
 		case len(live) == 0 && state == "dead":
 			errs = append(errs, h.retire(f))
 		case len(live) > 0:
-			_, err := h.remove(ctx, live)
+			text, err := h.remove(ctx, live)
 			if err == nil {
-				swept += len(live)
+				done = append(done, text)
 				err = h.retire(f)
 			} else {
 				err = errors.Join(err, f.Save())
@@ -106,12 +107,12 @@ func (h *Hooks) SweepNow(ctx context.Context) (string, error) {
 		}
 		f.Close()
 	}
-	text := "nothing to sweep"
-	if swept > 0 {
-		text = plural(swept, "value") + " swept"
-	}
 	if running > 0 {
-		text += fmt.Sprintf("; %s at work, left alone", plural(running, "run"))
+		done = append(done, plural(running, "run")+" at work, left alone")
 	}
-	return text, errors.Join(errs...)
+	err = errors.Join(errs...)
+	if len(done) == 0 && err == nil {
+		done = []string{"nothing to sweep"}
+	}
+	return strings.Join(done, "; "), err
 }

@@ -56,10 +56,11 @@ func (h *Hooks) lastChange(names map[string]bool, own journal.ID) time.Time {
 	return last
 }
 
-// retire deletes a file that has nothing left to do, or keeps it while it has to tell settle of a change.
+// retire deletes a file that has nothing left to do, or keeps it while it has to tell settle of a change or
+// a value has to be looked for again.
 func (h *Hooks) retire(f *journal.File) error {
 	for _, e := range f.Entries {
-		if e.SentWithin(h.Settle) {
+		if e.State == journal.Absent || e.SentWithin(h.Settle) {
 			return f.Save()
 		}
 	}

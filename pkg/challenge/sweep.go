@@ -40,7 +40,7 @@ func (h *Hooks) sweep(ctx context.Context, id journal.ID) error {
 		return err
 	}
 	defer f.Close()
-	abandoned, live := h.abandoned(f), f.Live()
+	abandoned, live := h.abandoned(f), f.Due(lateRequest)
 	if !abandoned && !f.Ended {
 		return nil
 	}

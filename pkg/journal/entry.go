@@ -19,11 +19,14 @@ const (
 	Writing State = "writing"
 	// Written: the provider confirmed it.
 	Written State = "written"
+	// Absent: it was sent, no answer came, and it was not there when it was looked for. The request may still
+	// be on its way, so it is looked for once more.
+	Absent State = "absent"
 	// Removed: it does not exist, and nothing is left to do.
 	Removed State = "removed"
 )
 
-var states = []State{Planned, Refused, Writing, Written, Removed}
+var states = []State{Planned, Refused, Writing, Written, Absent, Removed}
 
 // Entry is one hook call of an order and the record that it stands for.
 type Entry struct {
@@ -44,7 +47,7 @@ func (e *Entry) Live() bool { return e.State == Writing || e.State == Written }
 
 // Sent reports whether the provider was asked to change the record.
 func (e *Entry) Sent() bool {
-	return e.Zone.Name != "" && (e.Live() || e.State == Removed)
+	return e.Zone.Name != "" && (e.Live() || e.State == Absent || e.State == Removed)
 }
 
 // Set moves the entry to a state.
@@ -68,13 +71,13 @@ type Record struct {
 }
 
 // Begin starts the next order of the run. Entries of earlier orders are dropped unless they are Live or
-// were Sent within keep.
+// Absent, or were Sent within keep.
 func (r *Record) Begin(size int, keep time.Duration) {
 	r.Order++
 	r.Size = size
 	r.Ended = false
 	r.Unlocked = nil
-	r.Entries = r.pick(func(e *Entry) bool { return e.Live() || e.SentWithin(keep) })
+	r.Entries = r.pick(func(e *Entry) bool { return e.Live() || e.State == Absent || e.SentWithin(keep) })
 }
 
 // SentWithin reports whether the entry was sent and changed no longer ago than d. A time in the future, as
@@ -105,6 +108,11 @@ func (r *Record) Current() []*Entry {
 
 // Live returns the entries whose record may exist, of every order.
 func (r *Record) Live() []*Entry { return r.pick((*Entry).Live) }
+
+// Due returns the Live entries and the Absent ones that were last looked for longer than wait ago.
+func (r *Record) Due(wait time.Duration) []*Entry {
+	return r.pick(func(e *Entry) bool { return e.Live() || e.State == Absent && time.Since(e.Time).Abs() >= wait })
+}
 
 // Earlier returns the live entries of orders before the current one.
 func (r *Record) Earlier() []*Entry {

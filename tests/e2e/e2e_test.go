@@ -103,7 +103,7 @@ func inFlightIn(t *testing.T, state string) []string {
 			t.Fatalf("%s: %v", f, err)
 		}
 		for _, e := range record.Entries {
-			if e.State != "planned" && e.State != "removed" && e.State != "refused" {
+			if e.State == "writing" || e.State == "written" {
 				live = append(live, e.State+" "+e.Name)
 			}
 		}
