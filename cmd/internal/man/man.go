@@ -74,5 +74,5 @@ func wanted(name string, keys []string) bool {
 // HookKeys are the settings that both hooks take.
 var HookKeys = []string{
 	"ACME_CHALLENGE_*", "CHALLENGE_TTL", "DNS_PROVIDER", "CLOUDFLARE_*", "RFC2136_*", "DNS_RESOLVERS",
-	"PROPAGATION*", "PROVIDER_TIMEOUT", "ACME_SERVER", "ISSUER_DOMAIN_NAME", "CERTBOT_CONFIG_DIR", "CERTHOOK_*",
+	"PROPAGATION*", "PROVIDER_TIMEOUT", "CERTBOT_ABORT_ON_FAILURE", "ACME_SERVER", "ISSUER_DOMAIN_NAME", "CERTBOT_CONFIG_DIR", "CERTHOOK_*",
 }
