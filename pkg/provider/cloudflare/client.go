@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -153,11 +155,11 @@ func (c *client) do(ctx context.Context, r request) (*envelope, error) {
 	}
 	f.status = resp.StatusCode
 	// Whatever the answer says may end up in a message, and it might repeat our headers.
-	raw = bytes.ReplaceAll(raw, []byte(c.token), []byte("[token]"))
+	raw = bytes.ReplaceAll(unescape(raw), []byte(c.token), []byte("[token]"))
 	answer := &envelope{raw: raw}
 	err = json.Unmarshal(raw, answer)
 	if err == nil {
-		f.errors = answer.Errors
+		f.errors = c.redactAll(answer.Errors)
 	}
 	switch {
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
@@ -217,6 +219,39 @@ func (c *client) redact(err error) error {
 		return errors.New(strings.ReplaceAll(text, c.token, "[token]"))
 	}
 	return err
+}
+
+// redactAll does the same to the API's errors, in which decoding may have put the token together.
+func (c *client) redactAll(list []apiError) []apiError {
+	for i := range list {
+		list[i].Message = strings.ReplaceAll(list[i].Message, c.token, "[token]")
+		c.redactAll(list[i].Chain)
+	}
+	return list
+}
+
+// escape is one escape sequence of JSON; a backslash that is escaped itself begins none.
+var escape = regexp.MustCompile(`\\(?:u00[0-9A-Fa-f]{2}|[^u])`)
+
+// unescape writes out the escapes of JSON that stand for printable ASCII without need, so that a token is
+// found wherever the answer has it.
+func unescape(raw []byte) []byte {
+	return escape.ReplaceAllFunc(raw, func(seq []byte) []byte {
+		char := seq[1]
+		if char == 'u' {
+			code, err := strconv.ParseUint(string(seq[2:]), 16, 8)
+			if err != nil {
+				return seq
+			}
+			char = byte(code)
+		} else if char != '/' {
+			return seq
+		}
+		if char < ' ' || char > '~' || char == '"' || char == '\\' {
+			return seq
+		}
+		return []byte{char}
+	})
 }
 
 // whole hands over complete answers only: a body that breaks off, takes too long or has no end is a failure

@@ -267,7 +267,13 @@ func TestSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var escaped strings.Builder
+	for _, c := range token {
+		fmt.Fprintf(&escaped, `\u%04x`, c)
+	}
 	for _, body := range []string{
+		`{"success":false,"errors":[{"code":1,"message":"` + escaped.String() + `","error_chain":[{"code":2,"message":"Bearer ` + escaped.String()[:6] + token[1:] + `"}]}]}`,
+		`{"success":true,"errors":[],"result":[{"id":"` + escaped.String() + `","name":"` + escaped.String() + `","status":"` + escaped.String() + `"}]}`,
 		`{"success":false,"errors":[{"code":1,"message":"` + token + `","error_chain":[{"code":2,"message":"` + token + `"}]}]}`,
 		`{"success":true,"errors":[],"result":[{"id":"` + token + `","name":"` + token + `","status":"` + token + `"}]}`,
 		`{"success":true,"errors":[],"result":[{"id":"1","name":"` + zone + `","status":"` + token + `"}]}`,
