@@ -8,7 +8,8 @@ import (
 )
 
 // checkUnknown reports keys that nobody reads. Of the environment, only names that can be meant for us
-// count.
+// count. One that is nearest to a key of the delegation is refused even where others are not: without it
+// challenges would be written to another zone, in silence.
 func (l *loader) checkUnknown() {
 	var known []string
 	for _, key := range keys {
@@ -16,18 +17,23 @@ func (l *loader) checkUnknown() {
 	}
 	for _, lv := range l.levels {
 		for _, name := range slices.SortedFunc(maps.Keys(lv.values), inOrder(lv)) {
-			if slices.Contains(known, name) || name == legacyAlias || lv.name == "environment" && !isOurs(name) {
+			if slices.Contains(known, name) || name == legacyAlias {
+				continue
+			}
+			near := nearest(strings.ToUpper(name), known)
+			delegates := lv.values[name].value != "" && (near == "ACME_CHALLENGE_ALIAS" || near == "ACME_CHALLENGE_MAP")
+			if lv.name == "environment" && !isOurs(name) && !delegates {
 				continue
 			}
 			what := "nothing reads this key"
-			if near := nearest(strings.ToUpper(name), known); near != "" {
+			if near != "" {
 				what += "; did you mean " + near + "?"
 			}
 			shown := printable(name)
 			if shown == "" {
 				shown = "(a key not shown here)"
 			}
-			if l.opts.Strict || lv.name == commandLine {
+			if l.opts.Strict || lv.name == commandLine || delegates {
 				l.fail(lv.values[name].place, shown, "%s", what)
 			} else {
 				l.warn(lv.values[name].place, shown, "%s", what)
@@ -92,12 +98,6 @@ func (l *loader) checkDelegation() {
 	l.s.Pins, l.s.AliasFor, errs = checkMap(l.s.challengeMap, l.s.Aliases)
 	for _, err := range errs {
 		l.fail(l.places["ACME_CHALLENGE_MAP"], "ACME_CHALLENGE_MAP", "%w", err)
-	}
-	for _, domain := range slices.Sorted(maps.Keys(l.s.Pins)) {
-		if record := l.s.Pins[domain]; slices.Contains(l.s.Aliases, record) {
-			l.warn(l.places["ACME_CHALLENGE_MAP"], "ACME_CHALLENGE_MAP",
-				"%q is pinned to the apex of the alias zone %q; to pick the zone, end it with a dot", domain, record)
-		}
 	}
 }
 

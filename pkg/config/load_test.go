@@ -289,9 +289,9 @@ func TestNeedProvider(t *testing.T) {
 
 func TestUnknownKeys(t *testing.T) {
 	file := write(t, "c.env", "CERTHOOK_LOGS=/x\nHTTP_PROXY=x\nDOMAIN=svc.example.com\nDNS_WEBHOOK_TOKEN_FILE=/x\nCERTHOOK_CONFIG=/x\n", 0o600)
-	env := []string{"ACME_CHALLENGE_ALIASES=deleg.example.net", "CLOUDFLARE_EMAIL=me@example.com", "PATH=/bin"}
+	env := []string{"ACME_CHALLENGE_LABLE=hashed", "CLOUDFLARE_EMAIL=me@example.com", "PATH=/bin"}
 	s := load(t, Options{File: file, Environ: env})
-	want := []string{"environment: ACME_CHALLENGE_ALIASES: ", file + ":1: CERTHOOK_LOGS: ", file + ":2: HTTP_PROXY: "}
+	want := []string{"environment: ACME_CHALLENGE_LABLE: ", file + ":1: CERTHOOK_LOGS: ", file + ":2: HTTP_PROXY: "}
 	if len(s.Warnings) != len(want) {
 		t.Fatalf("warnings %q, want %d", s.Warnings, len(want))
 	}
@@ -300,12 +300,39 @@ func TestUnknownKeys(t *testing.T) {
 			t.Errorf("warning %q, want %q…", s.Warnings[i], want[i])
 		}
 	}
-	if !strings.Contains(s.Warnings[0], "did you mean ACME_CHALLENGE_ALIAS?") {
+	if !strings.Contains(s.Warnings[0], "did you mean ACME_CHALLENGE_LABEL?") {
 		t.Errorf("no nearest key in %q", s.Warnings[0])
 	}
 	text := refuse(t, Options{File: file, Environ: env, Strict: true}, want...)
 	if n := strings.Count(text, "\n") + 1; n != len(want) {
 		t.Errorf("%d faults, want %d:\n%s", n, len(want), text)
+	}
+}
+
+// TestUnknownKeyOfDelegation: a typo must not turn delegation off, in the hooks (which are not strict) either.
+func TestUnknownKeyOfDelegation(t *testing.T) {
+	for name, near := range map[string]string{
+		"ACME_CHALENGE_ALIAS": "ACME_CHALLENGE_ALIAS", "ACME_CHALLENGE_ALIASES": "ACME_CHALLENGE_ALIAS",
+		"acme_challenge_alias": "ACME_CHALLENGE_ALIAS", "ACME_CHALLANGE_MAP": "ACME_CHALLENGE_MAP", "ACME_CHALLENGE_MPA": "ACME_CHALLENGE_MAP",
+	} {
+		line := name + "=deleg.example.net"
+		file := write(t, "c.env", line+"\n", 0o600)
+		refuse(t, Options{File: file}, file+":1: "+name+": ", "did you mean "+near+"?")
+		refuse(t, Options{Environ: []string{line}}, "environment: "+name+": ", "did you mean "+near+"?")
+		load(t, Options{Environ: []string{name + "="}}) // as if it were not set
+	}
+	if s := load(t, Options{Environ: []string{"ACME_HOME=/x", "CHALLENGE_MAP_SIZE=1"}}); len(s.Warnings) > 0 {
+		t.Errorf("warnings %q about what is not ours", s.Warnings)
+	}
+}
+
+// TestAliasIsNotAToken: a token set for the alias zone is shown by no error, in whatever spelling.
+func TestAliasIsNotAToken(t *testing.T) {
+	for _, v := range []string{"zx8-test_token", "Zx8-TEST_token", "zx8-test_token-zx8-test_token-zx8-test_token-zx8-test_token-zx8-test_token", "zx8-test_token+/="} {
+		text := refuse(t, Options{Environ: []string{"ACME_CHALLENGE_ALIAS=" + v}}, "environment: ACME_CHALLENGE_ALIAS: ", "public suffix")
+		if strings.Contains(strings.ToLower(text), "zx8") {
+			t.Errorf("the error shows the value: %s", text)
+		}
 	}
 }
 
@@ -318,13 +345,6 @@ func TestDelegationZone(t *testing.T) {
 	}
 	if s := load(t, Options{Environ: []string{legacy}, Flags: map[string]string{"ACME_CHALLENGE_ALIAS": "other.example.net"}}); len(s.Warnings) != 1 || s.Aliases[0] != "other.example.net" {
 		t.Errorf("another zone: aliases %q, warnings %q", s.Aliases, s.Warnings)
-	}
-}
-
-func TestPinAtApexIsAWarning(t *testing.T) {
-	s := load(t, Options{Environ: []string{"ACME_CHALLENGE_ALIAS=deleg.example.net", "ACME_CHALLENGE_MAP=svc.example.com=deleg.example.net"}})
-	if s.Pins["svc.example.com"] != "deleg.example.net" || len(s.Warnings) != 1 {
-		t.Errorf("pins %v, warnings %q", s.Pins, s.Warnings)
 	}
 }
 

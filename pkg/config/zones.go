@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,11 +11,15 @@ import (
 	"github.com/certhook/certhook/pkg/dnsname"
 )
 
-// aliasZones takes the names of ACME_CHALLENGE_ALIAS. A public suffix is nobody's to delegate.
+// aliasZones takes the names of ACME_CHALLENGE_ALIAS. A public suffix is nobody's to delegate. Its errors
+// quote nothing without a dot: it may be a token in the wrong place.
 func aliasZones(v string) ([]string, error) {
 	var zones []string
 	for _, item := range list(v) {
 		zone, err := dnsname.Parse(item)
+		if !strings.Contains(item, ".") && (err != nil || !strings.Contains(zone, ".")) {
+			return nil, errors.New("a name of a single label is no zone of yours but a public suffix at most, under which names are registered; write the zone's complete name, such as deleg.example.net")
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -62,7 +67,8 @@ func challengeMap(v string) ([]mapEntry, error) {
 	return entries, nil
 }
 
-// checkMap sorts the entries into pins and alias choices. All of them must lie in one of aliases.
+// checkMap sorts the entries into pins and alias choices. All of them must lie in one of aliases, and a pin
+// below its apex: a value written there could not be removed again.
 func checkMap(entries []mapEntry, aliases []string) (pins, aliasFor map[string]string, errs []error) {
 	pins, aliasFor = map[string]string{}, map[string]string{}
 	for _, e := range entries {
@@ -72,7 +78,10 @@ func checkMap(entries []mapEntry, aliases []string) (pins, aliasFor map[string]s
 		case e.zone:
 			errs = append(errs, fmt.Errorf("%q maps to the zone %q, which is not in ACME_CHALLENGE_ALIAS (%s); add it there, or write a record without the trailing dot",
 				e.domain, e.target, strings.Join(aliases, ", ")))
-		case slices.ContainsFunc(aliases, func(a string) bool { return dnsname.Within(e.target, a) }):
+		case slices.Contains(aliases, e.target):
+			errs = append(errs, fmt.Errorf("%q is pinned to the apex of the alias zone %q; write a record below it, or, to pick the zone, end it with a dot",
+				e.domain, e.target))
+		case slices.ContainsFunc(aliases, func(a string) bool { return dnsname.Below(e.target, a) }):
 			pins[e.domain] = e.target
 		default:
 			errs = append(errs, fmt.Errorf("%q maps to the record %q, which is in no zone of ACME_CHALLENGE_ALIAS (%s)",

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/certhook/certhook/pkg/dnsname"
@@ -54,7 +55,7 @@ func (s Settings) Target(domain string) (Target, error) {
 	if pin, ok := s.Pins[name]; ok {
 		t.Record, t.Alias = pin, s.holder(pin)
 		if t.Alias == "" {
-			return Target{}, fault.Errorf(fault.Usage, "the record %q pinned for %q lies in none of the alias zones", pin, name).
+			return Target{}, fault.Errorf(fault.Usage, "the record %q pinned for %q lies below none of the alias zones", pin, name).
 				WithHint("name its alias zone in ACME_CHALLENGE_ALIAS, or correct ACME_CHALLENGE_MAP")
 		}
 	} else if t.Alias = s.alias(name); t.Alias == "" {
@@ -83,21 +84,31 @@ func (s Settings) alias(domain string) string {
 	return ""
 }
 
-// holder returns the longest alias zone that a record lies in, or "".
+// holder returns the longest alias zone that a record lies below, or "". At the apex of one, a value could
+// be written but not removed again, so that apex is below no zone, not even another alias zone.
 func (s Settings) holder(record string) string {
 	for name := range dnsname.Ancestors(record) {
-		for _, zone := range s.Aliases {
-			if zone == name {
-				return zone
+		if s.isAlias(name) {
+			if name == record {
+				return ""
 			}
-		}
-		for _, zone := range s.Zones {
-			if zone == name {
-				return zone
-			}
+			return name
 		}
 	}
 	return ""
+}
+
+// isAlias reports whether name is an alias zone.
+func (s Settings) isAlias(name string) bool {
+	if slices.Contains(s.Aliases, name) {
+		return true
+	}
+	for _, zone := range s.Zones {
+		if zone == name {
+			return true
+		}
+	}
+	return false
 }
 
 // label returns what comes before the alias zone in a record.

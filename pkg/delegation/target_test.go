@@ -13,7 +13,7 @@ func TestTarget(t *testing.T) {
 	mapped := Settings{
 		Aliases: []string{"deleg.example.net", "second.example.net"},
 		Zones:   map[string]string{"example.org": "third.example.net", "b.example.org": "second.example.net"},
-		Pins:    map[string]string{"pin.example.org": "anything.x.third.example.net", "apex.example.org": "second.example.net"},
+		Pins:    map[string]string{"pin.example.org": "anything.x.third.example.net"},
 	}
 	tests := []struct {
 		name           string
@@ -35,7 +35,6 @@ func TestTarget(t *testing.T) {
 		{"longest domain wins", mapped, "x.b.example.org", "_acme-challenge.x.b.example.org.second.example.net", "second.example.net", "x.b.example.org"},
 		{"only whole labels match", mapped, "notexample.org", "_acme-challenge.notexample.org.deleg.example.net", "deleg.example.net", "notexample.org"},
 		{"pinned", mapped, "pin.example.org", "anything.x.third.example.net", "third.example.net", "pin.example.org"},
-		{"pinned to an apex", mapped, "apex.example.org", "second.example.net", "second.example.net", "apex.example.org"},
 		{"a pin is for its domain alone", mapped, "x.pin.example.org", "_acme-challenge.x.pin.example.org.third.example.net", "third.example.net", "x.pin.example.org"},
 		{"mapped without a default", Settings{Zones: map[string]string{"example.org": "third.example.net"}}, "example.com", "_acme-challenge.example.com", "", "example.com"},
 		{"alias below the domain", Settings{Aliases: []string{"acme.example.com"}}, "example.com", "_acme-challenge.example.com.acme.example.com", "acme.example.com", "example.com"},
@@ -83,6 +82,8 @@ func TestTargetRefuses(t *testing.T) {
 		{"alias above the domain", one("example.com"), "a.svc.example.com", "example.com"},
 		{"alias above the domain, by the map", Settings{Aliases: []string{"deleg.example.net"}, Zones: map[string]string{"svc.example.com": "example.com"}}, "svc.example.com", "example.com"},
 		{"pin outside", Settings{Aliases: []string{"deleg.example.net"}, Pins: map[string]string{"svc.example.com": "x.notdeleg.example.net"}}, "svc.example.com", "x.notdeleg.example.net"},
+		{"pin at an apex", Settings{Aliases: []string{"deleg.example.net"}, Pins: map[string]string{"svc.example.com": "deleg.example.net"}}, "svc.example.com", "deleg.example.net"},
+		{"pin at the apex of a map's zone", Settings{Aliases: []string{"example.net"}, Zones: map[string]string{"example.org": "deleg.example.net"}, Pins: map[string]string{"svc.example.com": "deleg.example.net"}}, "svc.example.com", "deleg.example.net"},
 		{"pin in the domain", Settings{Aliases: []string{"example.com"}, Pins: map[string]string{"svc.example.com": "x.example.com"}}, "svc.example.com", "example.com"},
 	}
 	for _, tt := range tests {
