@@ -49,6 +49,7 @@ type Hooks struct {
 const (
 	preflightTimeout = 10 * time.Second
 	sweepTimeout     = 5 * time.Second
+	sweepShare       = 3 * time.Second // of it for one file
 	lateRequest      = 5 * time.Minute // within which a request that got no answer may still take effect
 	unknownRunAge    = time.Hour       // after which a record is swept whose run cannot be traced
 	parallelCalls    = 10              // calls to the provider at a time

@@ -44,13 +44,14 @@ func (h *Hooks) CleanUp(ctx context.Context, c certbot.Challenge, by Caller) (st
 func (h *Hooks) endOrder(ctx context.Context, id journal.ID, c certbot.Challenge, by Caller) (text string, done bool, err error) {
 	f, err := h.lock(ctx, by, id)
 	if err != nil {
-		return "", false, err
+		return "", false, fmt.Errorf("not removed: the TXT of %s: %w", c.Domain, err)
 	}
 	defer f.Close()
 	entry := f.Find(c.Domain, c.Validation)
 	if entry == nil && len(f.Live()) == 0 {
 		return "", false, nil
 	}
+	unfinished := entry != nil && entry.State == journal.Planned
 	if f.Ended {
 		text, err = h.again(ctx, f, entry)
 	} else {
@@ -62,6 +63,8 @@ func (h *Hooks) endOrder(ctx context.Context, id journal.ID, c certbot.Challenge
 	case entry == nil:
 		return "", false, nil
 	case text != "":
+	case unfinished:
+		text = fmt.Sprintf("%s: nothing was written for it, since the last call of its order never came", c.Domain)
 	case entry.State == journal.Refused:
 		text = fmt.Sprintf("%s: nothing was written for it", c.Domain)
 	default:
@@ -102,7 +105,7 @@ func (h *Hooks) end(ctx context.Context, f *journal.File) (text string, err erro
 func (h *Hooks) endValue(ctx context.Context, id journal.ID, c certbot.Challenge, by Caller, target delegation.Target) (string, error) {
 	f, err := h.lock(ctx, by, id)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("not removed: the TXT of %s: %w", c.Domain, err)
 	}
 	defer f.Close()
 	f.Ended = true

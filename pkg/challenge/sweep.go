@@ -3,10 +3,12 @@ package challenge
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/certhook/certhook/pkg/certbot"
+	"github.com/certhook/certhook/pkg/fault"
 	"github.com/certhook/certhook/pkg/journal"
 )
 
@@ -21,6 +23,8 @@ func (h *Hooks) Sweep(ctx context.Context, except ...journal.ID) {
 		h.Log.Warn("the journal was not swept", "error", err)
 		return
 	}
+	// One that hangs must not starve the same others every time.
+	rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	for _, id := range ids {
 		if ctx.Err() != nil {
 			return
@@ -29,12 +33,14 @@ func (h *Hooks) Sweep(ctx context.Context, except ...journal.ID) {
 			continue
 		}
 		if err := h.sweep(ctx, id); err != nil && !errors.Is(err, journal.ErrBusy) {
-			h.Log.Warn("a record of an earlier run is left", "error", err)
+			h.Log.Warn("a record of an earlier run is left", "error", err, "hint", fault.HintOf(err))
 		}
 	}
 }
 
 func (h *Hooks) sweep(ctx context.Context, id journal.ID) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepShare)
+	defer cancel()
 	f, err := h.Journal.TryLock(id)
 	if err != nil {
 		return err
