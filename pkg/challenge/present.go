@@ -156,7 +156,7 @@ func (h *Hooks) file(ctx context.Context, f *journal.File, c certbot.Challenge, 
 		}
 	} else if f.Ended || f.Size != c.Size || !f.Complete(c.Call()) {
 		return fault.Errorf(fault.Other, "an earlier call of this order is not on record, or the order was cleaned up already: nothing was written").
-			WithHint("run certbot again; if this returns, see the log for the call that failed")
+			WithHint("run certbot again; if this returns, see the log for the call that failed. A wrapper that sends only some of the names here must unset CERTBOT_REMAINING_CHALLENGES")
 	}
 	e := journal.Entry{
 		Call: c.Call(), Domain: c.Domain, Name: t.Record, Value: c.Validation, Alias: t.Alias, Provider: h.ProviderName,

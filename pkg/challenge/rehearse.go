@@ -79,12 +79,12 @@ func (h *Hooks) through(ctx context.Context, c certbot.Challenge) error {
 	return s.Err
 }
 
-// forget deletes the finished run's journal file, since no hook run will belong to it again.
+// forget retires the finished run's journal file, since no hook run will belong to it again.
 func (h *Hooks) forget(ctx context.Context, by Caller) error {
 	f, err := h.lock(ctx, by, journal.RunID(by.Run))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return f.Delete()
+	return h.retire(f)
 }
