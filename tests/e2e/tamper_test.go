@@ -168,7 +168,7 @@ func (j *tampered) play(t *testing.T, tamper func(*testing.T), says string, whol
 	refused("a sweep", 10, j.Run(lab.Hook("cleanup-hook"), "--sweep"))
 
 	j.restore(t, raw)
-	if r := j.Run(lab.Hook("cleanup-hook"), "--sweep"); r.Code != 0 || !strings.Contains(r.Stdout, "1 value swept") {
+	if r := j.Run(lab.Hook("cleanup-hook"), "--sweep"); r.Code != 0 || !strings.Contains(r.Stdout, "1 value removed") {
 		t.Errorf("a sweep of the journal as it was: %v", r)
 	}
 	if got := j.everything(); !slices.Equal(got, before) {
