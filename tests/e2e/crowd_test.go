@@ -177,7 +177,7 @@ func newHost(t *testing.T) host {
 		t.Fatalf("the other host does not come up: %v", err)
 	}
 	return host{
-		front: []string{"nsenter", "--target", fmt.Sprint(cmd.Process.Pid), "--mount", "--pid", "--"},
+		front: []string{"nsenter", "--target", fmt.Sprint(cmd.Process.Pid), "--mount", "--root", "--wd", "--pid", "--"},
 		state: fmt.Sprintf("/proc/%d/root%s", cmd.Process.Pid, lab.StateDir),
 	}
 }
