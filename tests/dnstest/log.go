@@ -3,6 +3,7 @@ package dnstest
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/miekg/dns"
@@ -11,13 +12,13 @@ import (
 // Query is a question that reached the world, and what was said to it.
 type Query struct {
 	Time      time.Time // of arrival
-	Server    string    // host name; "" for World.Ask
+	Server    string    // host name, or a resolver's URL; "" for World.Ask
 	From      netip.Addr
 	Name      string // lower case, no trailing dot
 	Type      uint16
 	Transport string // "udp" or "tcp"; "" for World.Ask
 	RD        bool
-	Recursive bool // asked through World.Ask
+	Recursive bool // asked through World.Ask or at a Resolver
 
 	Rcode  int      // -1 while there is no answer
 	AA     bool     // of the answer
@@ -27,7 +28,7 @@ type Query struct {
 func (q Query) String() string {
 	at, rcode := q.Server+" "+q.Transport, "no answer"
 	if q.Recursive {
-		at = "recursive"
+		at = strings.TrimSpace("recursive " + at)
 	}
 	if q.Rcode >= 0 {
 		rcode = dns.RcodeToString[q.Rcode]
@@ -57,11 +58,10 @@ func (w *World) Matching(name string, qtype uint16) []Query {
 	return found
 }
 
-func (w *World) log(server, transport string, from netip.Addr, req *dns.Msg) *Query {
-	q := &Query{
-		Time: time.Now(), Server: server, From: from, Transport: transport,
-		RD: req.RecursionDesired, Recursive: transport == "", Rcode: -1,
-	}
+// log starts the entry of a question; known says how it came.
+func (w *World) log(known Query, req *dns.Msg) *Query {
+	q := &known
+	q.Time, q.RD, q.Rcode = time.Now(), req.RecursionDesired, -1
 	if len(req.Question) > 0 {
 		q.Name, q.Type = plain(req.Question[0].Name), req.Question[0].Qtype
 	}

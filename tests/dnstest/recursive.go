@@ -3,7 +3,6 @@ package dnstest
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"github.com/miekg/dns"
@@ -34,7 +33,7 @@ func (w *World) FailAsk(name string, how AskFailure) {
 // zones of a world without a root, everything else does not exist.
 func (w *World) Ask(ctx context.Context, name string, qtype uint16) (*dns.Msg, error) {
 	req := new(dns.Msg).SetQuestion(canonical(name), qtype)
-	entry := w.log("", "", netip.Addr{}, req)
+	entry := w.log(Query{Recursive: true}, req)
 	resp := new(dns.Msg).SetReply(req)
 	resp.RecursionAvailable = true
 	if err := w.resolve(ctx, req.Question[0], resp); err != nil {

@@ -1,7 +1,6 @@
 package dnstest
 
 import (
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -20,47 +19,21 @@ type Server struct {
 	port    uint16
 	faults  faults // guarded by world.mu
 	closing sync.Once
-	running []*dns.Server
-	serving sync.WaitGroup
-}
-
-// start serves in the background; it returns when both sockets are being read.
-func (s *Server) start(udp net.PacketConn, tcp net.Listener) {
-	s.running = []*dns.Server{
-		{PacketConn: udp, Handler: s.handler("udp")},
-		{Listener: tcp, Handler: s.handler("tcp")},
-	}
-	var started sync.WaitGroup
-	for _, srv := range s.running {
-		started.Add(1)
-		srv.NotifyStartedFunc = started.Done
-		s.serving.Go(func() {
-			if err := srv.ActivateAndServe(); err != nil {
-				s.world.tb.Errorf("dnstest: server %q: %v", s.Host, err)
-			}
-		})
-	}
-	started.Wait()
+	sockets sockets
 }
 
 // Close stops the server: from now on connections are refused. Compare [Server.SetDead].
 func (s *Server) Close() {
 	s.closing.Do(func() {
 		s.SetDead(true) // for Ask
-		for _, srv := range s.running {
-			_ = srv.Shutdown()
-		}
-		s.serving.Wait() // the address is free only then
+		s.sockets.stop()
 	})
 }
 
 func (s *Server) handler(transport string) dns.HandlerFunc {
 	return func(rw dns.ResponseWriter, req *dns.Msg) {
-		var from netip.Addr
-		if ap, err := netip.ParseAddrPort(rw.RemoteAddr().String()); err == nil {
-			from = ap.Addr()
-		}
-		entry := s.world.log(s.Host, transport, from, req)
+		from := sender(rw)
+		entry := s.world.log(Query{Server: s.Host, Transport: transport, From: from}, req)
 
 		s.world.mu.Lock()
 		delay, blocked := s.faults.delay, slices.Contains(s.faults.blocked, from)
@@ -78,22 +51,11 @@ func (s *Server) handler(transport string) dns.HandlerFunc {
 			resp = s.reply(req, transport)
 		}
 		s.world.logAnswer(entry, resp)
-		if resp == nil {
-			return
+		if resp != nil {
+			send(rw, req, resp, transport)
 		}
-		if transport == "udp" {
-			limit := dns.MinMsgSize
-			if opt := req.IsEdns0(); opt != nil {
-				limit = max(limit, min(int(opt.UDPSize()), maxUDP))
-			}
-			resp.Truncate(limit)
-		}
-		_ = rw.WriteMsg(resp) // the client may have gone
 	}
 }
-
-// maxUDP is the largest answer over UDP, in octets: what DNS Flag Day 2020 recommends.
-const maxUDP = 1232
 
 // reply answers a question with the server's faults applied; nil is silence.
 func (s *Server) reply(req *dns.Msg, transport string) *dns.Msg {

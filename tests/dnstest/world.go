@@ -11,7 +11,6 @@ package dnstest
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -93,7 +92,7 @@ func (w *World) AddServer(host string) *Server {
 	for range 100 {
 		port := w.port()
 		if port == 0 {
-			port = uint16(10000 + rand.IntN(20000)) // below the range of ephemeral ports
+			port = randomPort()
 		}
 		var s *Server
 		if s, err = listen(w, host, randomLoopback(), port); err == nil {
@@ -172,19 +171,16 @@ func randomLoopback() netip.Addr {
 	return netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(254)), byte(rand.IntN(256)), byte(1 + rand.IntN(254))})
 }
 
+// randomPort keeps below the range of ephemeral ports.
+func randomPort() uint16 { return uint16(10000 + rand.IntN(20000)) }
+
 func listen(w *World, host string, addr netip.Addr, port uint16) (*Server, error) {
-	at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, port))
-	udp, err := net.ListenUDP("udp", at)
+	udp, tcp, err := open(addr, port)
 	if err != nil {
-		return nil, err
-	}
-	tcp, err := net.Listen("tcp", at.String())
-	if err != nil {
-		udp.Close()
 		return nil, err
 	}
 	s := &Server{Host: plain(host), Addr: addr, world: w, fqdn: canonical(host), port: port}
-	s.start(udp, tcp)
+	s.sockets.start(udp, tcp, s.handler, func(err error) { w.tb.Errorf("dnstest: server %q: %v", s.Host, err) })
 	return s, nil
 }
 
