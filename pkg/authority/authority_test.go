@@ -388,27 +388,3 @@ func TestQueryAll(t *testing.T) {
 		t.Errorf("answer %v of ns2", a)
 	}
 }
-
-// TestEnclosing finds the zone of a name that must not be asked about.
-func TestEnclosing(t *testing.T) {
-	w, c, s := world(t)
-	w.AddZone("child.example.com", s["ns1.example.com"], s["ns2.example.com"])
-	known := []Zone{start("com", s), start("example.com", s), {}}
-	for name, want := range map[string]string{
-		"a.b.child.example.com": "child.example.com",
-		"www.example.com":       "example.com",
-		"example.com":           "example.com",
-		"a.b.c.other.net":       "other.net",
-		"other.net":             "other.net",
-		"net":                   "net",
-	} {
-		if z, err := c.Enclosing(t.Context(), name, known...); err != nil || z.Name != want {
-			t.Errorf("Enclosing %s = %v, %v, want %s", name, z, err, want)
-		}
-	}
-	for _, q := range w.Queries() {
-		if q.Recursive && q.Type == dns.TypeNS && strings.Count(q.Name, ".") > 1 {
-			t.Errorf("a recursive resolver was asked: %v", q)
-		}
-	}
-}

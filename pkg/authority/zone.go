@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/miekg/dns"
@@ -17,7 +16,7 @@ import (
 )
 
 // Zone returns the zone that encloses name, as the recursive resolver sees it: it asks for NS at name and
-// above. Only an answer that there is none leads further up; a question that fails is an error of kind
+// above, so name must be one that exists; see [Client.Find] for others. Only an answer that there is none leads further up; a question that fails is an error of kind
 // Unknown and never yields the zone above. A resolver may remember how things were; [Client.Within] from
 // here tells how they are.
 func (c *Client) Zone(ctx context.Context, name string) (Zone, error) {
@@ -69,32 +68,6 @@ func (c *Client) Within(ctx context.Context, zone Zone, name string) (Zone, erro
 			zone = Zone{Name: found.zone, Servers: servers}
 		}
 	}
-}
-
-// Enclosing returns the deepest zone that contains name, which a CNAME led to: no resolver may be asked about
-// it. The search goes down from the deepest of the zones known that contains it or, failing that, from
-// the last two labels above it. Errors are of kind Unknown.
-func (c *Client) Enclosing(ctx context.Context, name string, known ...Zone) (Zone, error) {
-	var from Zone
-	for _, z := range known {
-		if z.Name != "" && dnsname.Within(name, z.Name) && len(z.Name) > len(from.Name) {
-			from = z
-		}
-	}
-	if from.Name == "" {
-		top := name
-		for n := range dnsname.Ancestors(dnsname.Parent(name)) {
-			if strings.Count(n, ".") <= 1 {
-				top = n
-				break
-			}
-		}
-		var err error
-		if from, err = c.Zone(ctx, top); err != nil {
-			return Zone{}, err
-		}
-	}
-	return c.Within(ctx, from, name)
 }
 
 // finding is what one server knows of the zone that a name lies in.
