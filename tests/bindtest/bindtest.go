@@ -81,7 +81,7 @@ func New(tb TB, o Options) *Server {
 	}
 	tb.Cleanup(func() { os.RemoveAll(dir) })
 	s := &Server{tb: tb, dir: dir, admin: NewKey("bindtest-admin"), zones: o.Zones}
-	program := s.program()
+	program := Program(tb, dir)
 
 	// The port may be taken by somebody else at that moment; another draw gets past that.
 	for range 3 {
@@ -112,26 +112,26 @@ func New(tb TB, o Options) *Server {
 	return nil
 }
 
-// program makes a copy of named. AppArmor, which Debian has on, keeps /usr/sbin/named out of other folders
-// than its usual ones, and goes by the program's path.
-func (s *Server) program() string {
-	s.tb.Helper()
+// Program puts a copy of named into a folder and returns its path. AppArmor, which Debian has on, keeps
+// /usr/sbin/named out of other folders than its usual ones, and goes by the program's path.
+func Program(tb TB, folder string) string {
+	tb.Helper()
 	path, err := exec.LookPath("named")
 	if err != nil {
 		path = "/usr/sbin/named" // not on everybody's PATH
 	}
 	from, err := os.Open(path)
 	if err != nil {
-		s.tb.Fatalf("bindtest: %v\nhint: scripts/setup.sh installs what is missing", err)
+		tb.Fatalf("bindtest: %v\nhint: scripts/setup.sh installs what is missing", err)
 	}
 	defer from.Close()
-	to, err := os.OpenFile(filepath.Join(s.dir, "named"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	to, err := os.OpenFile(filepath.Join(folder, "named"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
 	if err == nil {
 		_, err = io.Copy(to, from)
 		err = errors.Join(err, to.Close())
 	}
 	if err != nil {
-		s.tb.Fatalf("bindtest: %v", err)
+		tb.Fatalf("bindtest: %v", err)
 	}
 	return to.Name()
 }

@@ -3,23 +3,37 @@ package lab
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+
+	"github.com/certhook/certhook/tests/acmetest"
 )
 
 // Register has certbot make its first account and returns the account's URI.
 func (l *Lab) Register() string {
 	l.tb.Helper()
-	if r := l.Certbot("register", "--non-interactive", "--agree-tos", "--register-unsafely-without-email"); r.Code != 0 {
-		l.tb.Fatalf("lab: certbot register: %v", r)
-	}
+	l.register()
 	return l.Account()
 }
 
-// Account returns the URI of certbot's only account.
+func (l *Lab) register(more ...string) {
+	l.tb.Helper()
+	args := append([]string{"register", "--non-interactive", "--agree-tos", "--register-unsafely-without-email"}, more...)
+	if r := l.Certbot(args...); r.Code != 0 {
+		l.tb.Fatalf("lab: certbot %q: %v", args, r)
+	}
+}
+
+// Account returns the URI of certbot's only account at Let's Encrypt.
 func (l *Lab) Account() string {
 	l.tb.Helper()
-	files, _ := filepath.Glob(accountFile("*"))
+	return l.accountAt(CAHost)
+}
+
+func (l *Lab) accountAt(host string) string {
+	l.tb.Helper()
+	files, _ := filepath.Glob(accountFile(host, "*"))
 	if len(files) != 1 {
 		l.tb.Fatalf("lab: account files %q, want one", files)
 	}
@@ -34,16 +48,41 @@ func (l *Lab) Account() string {
 	return regr.URI
 }
 
+// OtherCA is a CA beside Let's Encrypt: Pebble under a name of its own, with the issuer name that is Pebble's default.
+type OtherCA struct {
+	*acmetest.Server
+	lab *Lab
+}
+
+// OtherIssuer is the issuer name of [OtherCA]: what CAA records call it.
+const OtherIssuer = "pebble.letsencrypt.org"
+
+// StartOtherCA brings up a CA at OtherCAHost.
+func (l *Lab) StartOtherCA() OtherCA {
+	l.tb.Helper()
+	return OtherCA{acmetest.New(l.tb, acmetest.Options{
+		Listen: net.JoinHostPort(otherCAAddr, "443"), Host: OtherCAHost, Issuer: OtherIssuer,
+		Resolver: net.JoinHostPort(CAResolver, "53"), Authority: l.authority,
+	}), l}
+}
+
+// Register has certbot make its first account there and returns the account's URI.
+func (c OtherCA) Register() string {
+	c.lab.tb.Helper()
+	c.lab.register("--server", c.DirectoryURL)
+	return c.lab.accountAt(OtherCAHost)
+}
+
 // PutAccount makes it look as if certbot had an account, which the CA knows nothing of, and returns its URI.
 func (l *Lab) PutAccount(id string) string {
 	l.tb.Helper()
 	uri := fmt.Sprintf("https://%s/my-account/%s", CAHost, id)
-	l.write(accountFile(id), 0o644, fmt.Sprintf(`{"body": {}, "uri": %q}`, uri))
+	l.write(accountFile(CAHost, id), 0o644, fmt.Sprintf(`{"body": {}, "uri": %q}`, uri))
 	return uri
 }
 
-func accountFile(id string) string {
-	return filepath.Join(CertbotDir, "accounts", CAHost, "directory", id, "regr.json")
+func accountFile(host, id string) string {
+	return filepath.Join(CertbotDir, "accounts", host, "directory", id, "regr.json")
 }
 
 // AddCAA adds a CAA record to production.

@@ -141,14 +141,10 @@ func (l *Lab) Renew() Result {
 // authorization can be reused: certbot would call no hook for one.
 func (l *Lab) FreshAccount() {
 	l.tb.Helper()
-	for _, args := range [][]string{
-		{"unregister", "--non-interactive"},
-		{"register", "--non-interactive", "--agree-tos", "--register-unsafely-without-email"},
-	} {
-		if r := l.Certbot(args...); r.Code != 0 {
-			l.tb.Fatalf("lab: certbot %q: %v", args, r)
-		}
+	if r := l.Certbot("unregister", "--non-interactive"); r.Code != 0 {
+		l.tb.Fatalf("lab: certbot unregister: %v", r)
 	}
+	l.register()
 	l.adoptAccount()
 }
 

@@ -32,13 +32,20 @@ type TB interface {
 
 // The lab's hosts.
 const (
-	CAHost  = "acme-v02.api.letsencrypt.org"
-	APIHost = "api.cloudflare.com"
+	CAHost      = "acme-v02.api.letsencrypt.org"
+	OtherCAHost = "ca.example" // of StartOtherCA
+	APIHost     = "api.cloudflare.com"
 
 	Resolver   = "127.0.0.53" // unbound with its usual cache: what the machine asks
 	CAResolver = "127.0.0.54" // unbound that forgets at once, as a CA's does: what the CA asks
-	caAddr     = "127.0.1.1"
-	apiAddr    = "127.0.1.2"
+
+	// Two that share nothing, started by StartResolvers.
+	UnboundResolver = "127.0.0.61"
+	BINDResolver    = "127.0.0.62"
+
+	caAddr      = "127.0.1.1"
+	apiAddr     = "127.0.1.2"
+	otherCAAddr = "127.0.1.3"
 )
 
 // Token is the only DNS credential in a lab.
@@ -98,7 +105,8 @@ func New(tb TB, o Options) *Lab {
 		tb.Fatalf("lab: %v", err)
 	}
 	l.write(trustStore, 0o644, string(systemRoots)+string(l.authority.PEM()))
-	l.write("/etc/hosts", 0o644, fmt.Sprintf("127.0.0.1 localhost\n%s %s\n%s %s\n", caAddr, CAHost, apiAddr, APIHost))
+	l.write("/etc/hosts", 0o644, fmt.Sprintf("127.0.0.1 localhost\n%s %s\n%s %s\n%s %s\n",
+		caAddr, CAHost, otherCAAddr, OtherCAHost, apiAddr, APIHost))
 	l.write("/etc/resolv.conf", 0o644, "nameserver "+Resolver+"\n")
 
 	l.buildWorld()
