@@ -1,0 +1,121 @@
+package resolver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/miekg/dns"
+)
+
+// Quorum is how many resolvers of a [Panel] have to answer before their word proves anything.
+const Quorum = 2
+
+// Panel is several recursive resolvers that know nothing of each other's caches.
+type Panel struct {
+	seats []seat
+}
+
+// seat is one resolver and the ways to reach it.
+type seat struct {
+	name      string
+	endpoints []Endpoint
+}
+
+// Statement is what one resolver of a panel says.
+type Statement struct {
+	Server string   // such as "dns.google" or "udp://192.0.2.1"
+	Plain  bool     // said over plain DNS: anybody on the way could have written it
+	Msg    *dns.Msg // NOERROR or NXDOMAIN; nil with Err
+	Err    error
+}
+
+// Laggard is a server that answers and does not show what holds, or not all of it.
+type Laggard struct {
+	Server string `json:"server"`
+	Says   string `json:"says"` // goes on after the server's name: "has no CAA at svc.example.com"
+}
+
+// NewPanel makes a panel. Endpoints of one host, or of one address where there is no host, are the same
+// resolver; they are tried in turn, as [Recursive] does.
+func NewPanel(endpoints []Endpoint) Panel {
+	var p Panel
+	at := map[string]int{}
+	for _, e := range endpoints {
+		who := e.operator()
+		i, ok := at[who]
+		if !ok {
+			i = len(p.seats)
+			at[who] = i
+			p.seats = append(p.seats, seat{name: cmp.Or(e.Host, e.String())})
+		}
+		p.seats[i].endpoints = append(p.seats[i].endpoints, e)
+	}
+	return p
+}
+
+// operator names whose cache an endpoint shows.
+func (e Endpoint) operator() string { return cmp.Or(e.Host, e.Addr.String()) + e.portKey() }
+
+// portKey tells resolvers apart that share an address.
+func (e Endpoint) portKey() string {
+	if e.Host == "" && e.Port != defaultPort[e.Transport] {
+		return "#" + e.dialAddress()
+	}
+	return ""
+}
+
+// Size is the number of resolvers.
+func (p Panel) Size() int { return len(p.seats) }
+
+// Ask puts a question to every resolver at once and returns what they say, in the panel's order.
+func (p Panel) Ask(ctx context.Context, name string, qtype uint16) []Statement {
+	statements := make([]Statement, len(p.seats))
+	var wg sync.WaitGroup
+	for i, s := range p.seats {
+		wg.Go(func() { statements[i] = s.ask(ctx, name, qtype) })
+	}
+	wg.Wait()
+	return statements
+}
+
+func (s seat) ask(ctx context.Context, name string, qtype uint16) Statement {
+	calls := make([]func(context.Context) (Statement, error), len(s.endpoints))
+	for i, e := range s.endpoints {
+		calls[i] = func(ctx context.Context) (Statement, error) {
+			m, err := e.ask(ctx, name, qtype)
+			return Statement{Plain: e.Transport == UDP || e.Transport == TCP, Msg: m}, err
+		}
+	}
+	st, err := First(ctx, stagger, calls)
+	st.Server = s.name
+	if st.Err = err; err == nil && st.Msg == nil {
+		st.Err = errors.New("there is no server to ask")
+	}
+	return st
+}
+
+// Follow returns what an answer has of a type at the end of the CNAMEs that begin at name, and where that end
+// is: name itself without any.
+func Follow(m *dns.Msg, name string, qtype uint16) (end string, rrs []dns.RR) {
+	end = Canonical(name)
+	for range len(m.Answer) {
+		next := ""
+		for _, rr := range m.Answer {
+			if c, ok := rr.(*dns.CNAME); ok && qtype != dns.TypeCNAME && Canonical(c.Hdr.Name) == end {
+				next = Canonical(c.Target)
+			}
+		}
+		if next == "" {
+			break
+		}
+		end = next
+	}
+	for _, rr := range m.Answer {
+		if rr.Header().Rrtype == qtype && Canonical(rr.Header().Name) == end {
+			rrs = append(rrs, rr)
+		}
+	}
+	return end, rrs
+}
