@@ -19,73 +19,11 @@ type Account struct {
 	URI string // the CA's name of it (RFC 8555, section 7.1.2)
 }
 
-// ErrNoAccount means that certbot has no account at the server.
-var ErrNoAccount = errors.New("there is no account")
-
-// SeveralAccounts is an error: certbot has more than one account at the server, and nothing says which of
-// them is meant.
-type SeveralAccounts []Account
-
-func (s SeveralAccounts) Error() string {
-	return fmt.Sprintf("there are %d accounts: %s", len(s), strings.Join(s.URIs(), ", "))
-}
-
-// URIs lists the accounts.
-func (s SeveralAccounts) URIs() []string {
-	var uris []string
-	for _, a := range s {
-		uris = append(uris, a.URI)
-	}
-	return uris
-}
-
-// UnreadableAccount is an error: there is an account or may be one, and it cannot be read.
-type UnreadableAccount struct {
-	Path string
-	Err  error
-}
-
-func (u *UnreadableAccount) Error() string {
-	return fmt.Sprintf("read the account %q: %v", u.Path, u.Err)
-}
-func (u *UnreadableAccount) Unwrap() error { return u.Err }
-
-// AccountFor returns the account that certbot uses for a certificate with these names at an ACME server,
-// given by its directory URL: that of the lineage with the same names, or else the server's only account.
-// Wildcards do not differ from their base names here, and names may be repeated, as in CERTBOT_ALL_DOMAINS.
-//
-// The error is [ErrNoAccount], [SeveralAccounts] or an *[UnreadableAccount].
-func AccountFor(configDir, server string, names []string) (Account, error) {
-	accounts, unreadable := accounts(configDir, server)
-	var own []Account
-	for _, l := range lineages(configDir) {
-		if accountsDir(configDir, l.server) != accountsDir(configDir, server) || !slices.Equal(l.names, baseNames(names)) {
-			continue
-		}
-		for _, u := range unreadable {
-			if filepath.Base(u.Path) == l.account {
-				return Account{}, u
-			}
-		}
-		// A lineage may still name an account that was unregistered.
-		for _, a := range accounts {
-			if a.ID == l.account && !slices.Contains(own, a) {
-				own = append(own, a)
-			}
-		}
-	}
-	accounts = distinct(accounts)
-	switch {
-	case len(own) == 1:
-		return own[0], nil
-	case len(accounts) == 1:
-		return accounts[0], nil
-	case len(accounts) > 1:
-		return Account{}, SeveralAccounts(accounts)
-	case len(unreadable) > 0:
-		return Account{}, unreadable[0]
-	}
-	return Account{}, ErrNoAccount
+// Accounts lists the accounts that certbot has at an ACME server, given by its directory URL, each URI once,
+// and says which ones cannot be read. Certbot itself leaves those out.
+func Accounts(configDir, server string) (found []Account, unreadable []*UnreadableAccount) {
+	found, unreadable = readAccounts(accountsDir(configDir, server))
+	return distinct(found), unreadable
 }
 
 // accountsDir is where certbot keeps the accounts at a server.
@@ -98,10 +36,9 @@ func accountsDir(configDir, server string) string {
 	return filepath.Join(configDir, "accounts", filepath.Clean("/"+u.Host+"/"+u.EscapedPath()))
 }
 
-// accounts reads the accounts at a server, and says which ones cannot be read. Certbot makes links where
-// the server's older address had accounts.
-func accounts(configDir, server string) (found []Account, unreadable []*UnreadableAccount) {
-	dir := accountsDir(configDir, server)
+// readAccounts reads the accounts of one server. Certbot makes links where the server's older address had
+// accounts, so that one account may be there twice.
+func readAccounts(dir string) (found []Account, unreadable []*UnreadableAccount) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		if _, there := os.Lstat(dir); there == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +54,7 @@ func accounts(configDir, server string) (found []Account, unreadable []*Unreadab
 		}
 		var uri string
 		if err == nil {
-			uri, err = accountURI(filepath.Join(path, "regr.json"))
+			uri, err = accountURI(path)
 		}
 		if err != nil {
 			unreadable = append(unreadable, &UnreadableAccount{path, err})
@@ -140,7 +77,9 @@ func readFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-func accountURI(path string) (string, error) {
+// accountURI reads the URI of the account that certbot keeps in dir.
+func accountURI(dir string) (string, error) {
+	path := filepath.Join(dir, "regr.json")
 	raw, err := readFile(path)
 	if err != nil {
 		return "", err
@@ -149,7 +88,7 @@ func accountURI(path string) (string, error) {
 		URI string `json:"uri"`
 	}
 	if err := json.Unmarshal(raw, &regr); err != nil {
-		return "", fmt.Errorf("%q: %w", path, err)
+		return "", fmt.Errorf("%q is broken: %w", path, err)
 	}
 	// It goes into a DNS record and into messages.
 	u, err := url.Parse(regr.URI)
@@ -169,4 +108,33 @@ func distinct(accounts []Account) []Account {
 		}
 	}
 	return kept
+}
+
+// elsewhere lists the directory URLs of the other servers at which certbot has an account. The tree of
+// directories that tells them has no scheme; ACME's is https (RFC 8555, section 6.1).
+func elsewhere(configDir, server string) []string {
+	root, own := filepath.Join(configDir, "accounts"), accountsDir(configDir, server)
+	var urls []string
+	var walk func(dir string, above []fs.FileInfo)
+	walk = func(dir string, above []fs.FileInfo) {
+		self, err := os.Stat(dir)
+		if err != nil || !self.IsDir() || slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, self) }) {
+			return // a link that leads back up, or nothing that tells of an account
+		}
+		entries, _ := os.ReadDir(dir)
+		has := false
+		for _, e := range entries {
+			path := filepath.Join(dir, e.Name())
+			if _, err := accountURI(path); err == nil {
+				has = true
+			} else {
+				walk(path, append(above, self))
+			}
+		}
+		if path, err := filepath.Rel(root, dir); has && err == nil && dir != root && dir != own {
+			urls = append(urls, "https://"+filepath.ToSlash(path))
+		}
+	}
+	walk(root, nil)
+	return urls
 }

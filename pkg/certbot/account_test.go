@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -224,20 +223,4 @@ func TestAccountFor(t *testing.T) {
 			}
 		})
 	}
-}
-
-func FuzzRenewalParams(f *testing.F) {
-	f.Add([]byte("[renewalparams]\naccount = a\nserver = 'https://b/'\n"))
-	f.Add([]byte("account = a\n[x]\n=\n[renewalparams]\n\x00=\xff"))
-	f.Fuzz(func(t *testing.T, conf []byte) {
-		l := renewalParams(conf)
-		if strings.ContainsAny(l.account+l.server, "\n") {
-			t.Errorf("%q: %+v", conf, l)
-		}
-		dir := accountsDir("/etc/letsencrypt", l.server)
-		if dir != "/etc/letsencrypt/accounts" && !strings.HasPrefix(dir, "/etc/letsencrypt/accounts/") {
-			t.Errorf("server %q: %s", l.server, dir)
-		}
-		certificateNames(conf)
-	})
 }

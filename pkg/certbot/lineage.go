@@ -1,95 +1,131 @@
 package certbot
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/certhook/certhook/pkg/dnsname"
+	"github.com/certhook/certhook/pkg/fault"
 )
 
-// lineage is a certificate that certbot renews.
-type lineage struct {
-	account string   // id
-	server  string   // directory URL
-	names   []string // as baseNames has them
+// Lineage is a certificate that certbot renews.
+type Lineage struct {
+	Name  string   // certbot's --cert-name
+	Names []string // in the certificate's order, canonical, wildcards with their "*."; none in one for IP addresses
+
+	Server         string   // directory URL
+	AccountID      string   // [Account.ID] at that server
+	Authenticator  string   // "manual", "webroot", …
+	AuthHook       string   // shell command of the manual authenticator, or ""
+	PrefChallenges []string // such as "dns-01", the preferred first; none means no preference
 }
 
-// lineages reads certbot's renewal settings. What cannot be read is left out: it helps nobody to an account.
-func lineages(configDir string) []lineage {
-	confs, _ := filepath.Glob(filepath.Join(configDir, "renewal", "*.conf")) // the pattern is well-formed
-	var all []lineage
-	for _, path := range confs {
-		name := strings.TrimSuffix(filepath.Base(path), ".conf")
-		conf, err := readFile(path)
-		if err != nil {
-			continue
-		}
-		cert, err := readFile(filepath.Join(configDir, "live", name, "cert.pem"))
-		if err != nil {
-			continue
-		}
-		l := renewalParams(conf)
-		if l.names = certificateNames(cert); len(l.names) > 0 {
-			all = append(all, l)
-		}
+// Lineages reads certbot's lineages, in the order of their names. Each that cannot be read is an error of
+// kind Usage instead, which names it.
+func Lineages(configDir string) ([]Lineage, []error) {
+	dir := filepath.Join(configDir, "renewal")
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, []error{unreadable(err, "read certbot's lineages: %w", err)}
 	}
-	return all
-}
-
-// renewalParams reads what matters here from a renewal configuration: "key = value" lines in the section
-// [renewalparams] (ConfigObj's format).
-func renewalParams(conf []byte) lineage {
-	var l lineage
-	section := ""
-	lines := bufio.NewScanner(bytes.NewReader(conf))
-	lines.Buffer(nil, maxFile)
-	for lines.Scan() {
-		line := strings.TrimSpace(lines.Text())
-		if strings.HasPrefix(line, "[") {
-			section = line
-		}
-		key, value, ok := strings.Cut(line, "=")
-		if !ok || section != "[renewalparams]" {
+	var all []Lineage
+	var errs []error
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".conf")
+		if !ok {
 			continue
 		}
-		value = strings.Trim(strings.TrimSpace(value), `"'`)
-		switch strings.TrimSpace(key) {
-		case "account":
-			l.account = value
-		case "server":
-			l.server = value
+		l, err := readLineage(configDir, name)
+		if err != nil {
+			errs = append(errs, unreadable(err, "read certbot's lineage %q: %w", name, err))
+			continue
 		}
+		all = append(all, l)
 	}
-	return l
+	return all, errs
 }
 
-// certificateNames returns the base names of the first certificate in PEM.
-func certificateNames(text []byte) []string {
+// unreadable makes an error with a hint from one that reading gave.
+func unreadable(err error, format string, args ...any) error {
+	e := fault.Errorf(fault.Usage, format, args...)
+	if errors.Is(err, fs.ErrPermission) {
+		e.Hint = asRoot
+	}
+	return e
+}
+
+func readLineage(configDir, name string) (Lineage, error) {
+	path := filepath.Join(configDir, "renewal", name+".conf")
+	text, err := readFile(path)
+	if err != nil {
+		return Lineage{}, err
+	}
+	conf, err := parseConf(string(text))
+	if err != nil {
+		return Lineage{}, fmt.Errorf("%q: %w", path, err)
+	}
+	path = filepath.Join(configDir, "live", name, "cert.pem")
+	cert, err := readFile(path)
+	if err != nil {
+		return Lineage{}, err
+	}
+	names, err := certificateNames(cert)
+	if err != nil {
+		return Lineage{}, fmt.Errorf("%q: %w", path, err)
+	}
+	params := conf["renewalparams"]
+	return Lineage{
+		Name: name, Names: names,
+		Server: params.text("server"), AccountID: params.text("account"),
+		Authenticator: params.text("authenticator"), AuthHook: params.text("manual_auth_hook"),
+		PrefChallenges: params["pref_challs"],
+	}, nil
+}
+
+// certificateNames returns the names of the first certificate in PEM.
+func certificateNames(text []byte) ([]string, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil
+		return nil, errors.New("there is no certificate in it")
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	return baseNames(cert.DNSNames)
+	var names []string
+	for _, n := range cert.DNSNames {
+		names = append(names, canonical(n))
+	}
+	return names, nil
+}
+
+// canonical brings a name that may be a wildcard into canonical form, and returns what is no name as it is.
+func canonical(name string) string {
+	base, wild := strings.CutPrefix(name, "*.")
+	parsed, err := dnsname.ParseHost(base)
+	switch {
+	case err != nil:
+		return name
+	case wild:
+		return "*." + parsed
+	}
+	return parsed
 }
 
 // baseNames returns names in canonical form without wildcard labels, sorted, each once.
 func baseNames(names []string) []string {
 	var base []string
 	for _, n := range names {
-		n = strings.TrimPrefix(n, "*.")
-		if canonical, err := dnsname.ParseHost(n); err == nil {
-			n = canonical
-		}
-		base = append(base, n)
+		base = append(base, strings.TrimPrefix(canonical(n), "*."))
 	}
 	slices.Sort(base)
 	return slices.Compact(base)
