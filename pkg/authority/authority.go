@@ -70,11 +70,9 @@ func (r *Referral) Error() string {
 // It returns NOERROR and NXDOMAIN answers that bear the AA flag. A delegation is a *[Referral]; everything
 // else is a *[resolver.Error], whose cause is [ErrNotAuthoritative] for an answer without AA.
 func (c *Client) Query(ctx context.Context, addr netip.Addr, name string, qtype uint16) (*dns.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout())
-	defer cancel()
 	e := resolver.Endpoint{Transport: resolver.UDP, Addr: addr, Port: c.port()}
 	fail := resolver.Error{Server: addr.String(), Name: name, Type: qtype}
-	m, err := resolver.Exchange(ctx, e, resolver.NewQuestion(name, qtype, false))
+	m, err := resolver.ExchangeWithin(ctx, c.timeout(), e, resolver.NewQuestion(name, qtype, false))
 	if err != nil {
 		fail.Err = err
 		if e, ok := errors.AsType[*resolver.Error](err); ok {

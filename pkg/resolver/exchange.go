@@ -56,17 +56,37 @@ func NewQuestion(name string, qtype uint16, recursion bool) *dns.Msg {
 
 // Exchange puts m, which has one question, to e and returns the response whatever its response code. It
 // gives up after [Timeout]. A response to another question is never returned. The error is an *[Error].
+// Under a context of [Remember] the answer may come from memory.
 func Exchange(ctx context.Context, e Endpoint, m *dns.Msg) (*dns.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	return ExchangeWithin(ctx, Timeout, e, m)
+}
+
+// ExchangeWithin is [Exchange] with a limit of its own, which is counted from when the question is sent.
+func ExchangeWithin(ctx context.Context, limit time.Duration, e Endpoint, m *dns.Msg) (*dns.Msg, error) {
+	if mem, ok := ctx.Value(memoryKey{}).(*memory); ok {
+		return mem.exchange(ctx, limit, e, m)
+	}
+	return exchangeOnce(ctx, limit, e, m)
+}
+
+// exchangeOnce really asks.
+func exchangeOnce(ctx context.Context, limit time.Duration, e Endpoint, m *dns.Msg) (*dns.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	r, err := exchange(ctx, e, m)
 	if err == nil && r.Truncated {
 		err = errors.New("the answer is truncated")
 	}
 	if err != nil {
-		return nil, &Error{Server: e.String(), Name: Canonical(m.Question[0].Name), Type: m.Question[0].Qtype, Err: cause(ctx, err)}
+		return nil, failure(e, m, cause(ctx, err))
 	}
 	return r, nil
+}
+
+// failure says who did not answer what.
+func failure(e Endpoint, m *dns.Msg, err error) *Error {
+	q := m.Question[0]
+	return &Error{Server: e.String(), Name: Canonical(q.Name), Type: q.Qtype, Err: err}
 }
 
 func exchange(ctx context.Context, e Endpoint, m *dns.Msg) (*dns.Msg, error) {
