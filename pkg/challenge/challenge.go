@@ -23,9 +23,10 @@ import (
 	"github.com/certhook/certhook/pkg/journal"
 	"github.com/certhook/certhook/pkg/propagation"
 	"github.com/certhook/certhook/pkg/provider"
+	"github.com/certhook/certhook/pkg/resolver"
 )
 
-// Hooks does the work of auth-hook and cleanup-hook. Every field but PinnedZoneID, Observe and the
+// Hooks does the work of auth-hook and cleanup-hook. Every field but PinnedZoneID, Panel, Observe and the
 // zero-value defaults named below is required.
 type Hooks struct {
 	Targets         delegation.Settings
@@ -35,6 +36,7 @@ type Hooks struct {
 	PinnedZoneID    string        // the id of the one zone that is written to, where its name is not given with it
 	ProviderTimeout time.Duration // for all calls to the provider of one hook call
 	DNS             *authority.Client
+	Panel           resolver.Panel // asked where no authoritative server answers; may be empty
 	Issuance        Issuance
 	Propagation     propagation.Options
 	Settle          time.Duration // after a change of a name by another run, until a CA may be asked about it

@@ -56,7 +56,7 @@ func TestPreflight(t *testing.T) {
 		"production answers SERVFAIL":  {prepare: all(good, func(l *lab) { l.production.SetRcode(2) }), warns: true},
 		"production is lame":           {prepare: all(good, func(l *lab) { l.production.SetLame(true) }), warns: true},
 		"production does not answer":   {prepare: all(good, func(l *lab) { l.production.Close() }), warns: true},
-		"production is not found":      {prepare: all(good, func(l *lab) { l.world.FailAsk(domain, dnstest.ServFail) }), warns: true},
+		"production is not found":      {prepare: all(good, func(l *lab) { l.world.FailAsk("example.com", dnstest.ServFail) }), warns: true},
 		"missing, but nobody can tell": {prepare: func(l *lab) { l.production.SetRcode(2) }, warns: true},
 		"a hop's zone does not answer": {
 			prepare: all(cname(challenge, "x.test"), func(l *lab) { l.world.FailAsk("x.test", dnstest.ServFail); l.world.FailAsk("test", dnstest.ServFail) }), warns: true,

@@ -13,6 +13,7 @@ import (
 	"github.com/certhook/certhook/pkg/journal"
 	"github.com/certhook/certhook/pkg/propagation"
 	"github.com/certhook/certhook/pkg/provider"
+	"github.com/certhook/certhook/pkg/resolver"
 )
 
 // Present handles one auth-hook call. The text says in one line what was done; it is for certbot's
@@ -130,14 +131,14 @@ func checkedBefore(f *journal.File, c certbot.Challenge) bool {
 // stop an issuance that would have worked. unlocked is that of checkCAA.
 func (h *Hooks) preflight(ctx context.Context, c certbot.Challenge, t delegation.Target) (unlocked string, err error) {
 	h.step(Step{Name: StepTarget, Domain: t.Domain, Record: t.Record, Detail: "the TXT belongs at " + t.Record})
-	ctx, cancel := context.WithTimeout(ctx, preflightTimeout)
+	ctx, cancel := context.WithTimeout(resolver.Remember(ctx), preflightTimeout)
 	defer cancel()
 	records := h.lookUpCAA(ctx, t.Domain)
 	began := time.Now()
-	verdict := delegation.Check(ctx, h.DNS, t)
+	verdict := delegation.Check(ctx, h.DNS, h.Panel, t)
 	h.step(Step{
 		Name: StepCNAME, Domain: t.Domain, Record: t.Record, Detail: verdict.Reason, Took: time.Since(began),
-		Err: verdict.Err(), Warn: verdict.Status == delegation.Unknown,
+		Err: verdict.Err(), Warn: verdict.Status != delegation.OK && verdict.Err() == nil,
 	})
 	unlocked, err = h.checkCAA(c, records())
 	return unlocked, errors.Join(verdict.Err(), err)

@@ -69,9 +69,9 @@ func (h *Hooks) through(ctx context.Context, c certbot.Challenge) error {
 	ctx, cancel := context.WithTimeout(ctx, preflightTimeout)
 	defer cancel()
 	began := time.Now()
-	verdict := delegation.Check(ctx, h.DNS, target)
+	verdict := delegation.Check(ctx, h.DNS, h.Panel, target)
 	s := Step{Name: StepThrough, Domain: c.Domain, Record: target.Record, Detail: target.Challenge + " leads to the value", Err: verdict.Err()}
-	if verdict.Status == delegation.Unknown {
+	if verdict.Status != delegation.OK && s.Err == nil {
 		s.Err = fault.Errorf(fault.Unknown, "%s: cannot tell whether a CA is led to the value: %s", c.Domain, verdict.Reason)
 	}
 	s.Took = time.Since(began)

@@ -72,8 +72,7 @@ func (h *Hooks) locate(ctx context.Context, targets []delegation.Target) []place
 	return places
 }
 
-// anchor is the name at which a target's zone is sought: nothing below it may be asked of a recursive
-// resolver before the record is there, or the resolver remembers that it is not.
+// anchor is the name above a target's record at which its zone is sought first, once for all below it.
 func anchor(t delegation.Target) string {
 	if t.Alias == "" {
 		return t.Domain
@@ -91,7 +90,10 @@ func (h *Hooks) enclosing(ctx context.Context, targets []delegation.Target) map[
 		}
 	}
 	each(names, func(_ int, name string) {
-		found[name].dns, found[name].err = h.DNS.Zone(ctx, name)
+		if found[name].dns, found[name].err = h.DNS.Find(ctx, name); found[name].err != nil {
+			// Only now, since a resolver that hears of a name too early denies what is then written below it.
+			found[name].dns, _ = h.DNS.Zone(ctx, name)
+		}
 	})
 	return found
 }

@@ -103,6 +103,7 @@ func TestZoneWithoutDNS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
 			l.world.FailAsk(alias, dnstest.ServFail)
+			l.world.FailAsk("example.net", dnstest.ServFail)
 			l.provider.zones = tt.zones
 			l.PinnedZoneID = tt.pinned
 			if tt.fail != "" {

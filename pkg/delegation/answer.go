@@ -29,6 +29,9 @@ type fact struct {
 	target string // of the CNAME
 }
 
+// leads reports whether a CNAME leads to target.
+func (f fact) leads(target string) bool { return f == fact{cname, target} }
+
 func (f fact) String() string {
 	switch f.kind {
 	case cname:
@@ -45,11 +48,51 @@ type answer struct {
 	server authority.Server // with the one address that answered
 }
 
+// saying is what one server says stands at a name.
+type saying struct {
+	server string
+	plain  bool // over plain DNS, from a recursive resolver
+	fact
+}
+
+// disagreement is an error: servers of one zone differ about a name.
+type disagreement struct {
+	zone, name string
+	says       []saying
+}
+
+func (d *disagreement) Error() string {
+	return fmt.Sprintf("the servers of the zone %s disagree about %s: %s", d.zone, d.name, list(d.says))
+}
+
+func list(says []saying) string {
+	var texts []string
+	for _, s := range says {
+		texts = append(texts, fmt.Sprintf("%s has %s", s.server, s.fact))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// lagging names those who do not say that a CNAME leads from name to target.
+func lagging(says []saying, name, target string) []resolver.Laggard {
+	var late []resolver.Laggard
+	for _, s := range says {
+		switch {
+		case s.kind != cname:
+			late = append(late, resolver.Laggard{Server: s.server, Says: "has no CNAME at " + name})
+		case s.target != target:
+			late = append(late, resolver.Laggard{Server: s.server, Says: fmt.Sprintf("has the CNAME %s. at %s", s.target, name)})
+		}
+	}
+	return late
+}
+
 // ask asks every server of zone what stands at name. A question for TXT tells it all: a server answers it
-// with the CNAME if there is one. It is an error if no server answers or if they disagree.
+// with the CNAME if there is one. It is an error if no server answers, and a *[disagreement] if they differ.
 func (k *check) ask(ctx context.Context, zone authority.Zone, name string) (answer, error) {
 	var agreed answer
-	var said, failed []string
+	var says []saying
+	var failed []string
 	same := true
 	for _, a := range k.c.QueryAll(ctx, zone, name, dns.TypeTXT) {
 		if a.Err != nil {
@@ -57,17 +100,17 @@ func (k *check) ask(ctx context.Context, zone authority.Zone, name string) (answ
 			continue
 		}
 		f := read(a.Msg, name)
-		if len(said) == 0 {
+		if len(says) == 0 {
 			agreed = answer{f, authority.Server{Name: a.Server, Addrs: []netip.Addr{a.Addr}}}
 		}
 		same = same && f == agreed.fact
-		said = append(said, fmt.Sprintf("%s has %s", a.Server, f))
+		says = append(says, saying{server: a.Server, fact: f})
 	}
 	switch {
-	case len(said) == 0:
+	case len(says) == 0:
 		return answer{}, fmt.Errorf("no server of the zone %s answers about %s: %s", zone.Name, name, strings.Join(failed, "; "))
 	case !same:
-		return answer{}, fmt.Errorf("the servers of the zone %s disagree about %s: %s", zone.Name, name, strings.Join(said, ", "))
+		return answer{}, &disagreement{zone: zone.Name, name: name, says: says}
 	}
 	return agreed, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/certhook/certhook/pkg/authority"
 	"github.com/certhook/certhook/pkg/dnsname"
+	"github.com/certhook/certhook/pkg/resolver"
 )
 
 // Bounds of one check.
@@ -27,16 +28,17 @@ const (
 // the agreement of all servers that answer; whatever cannot be proven is Unknown. Without delegation no
 // CNAME is needed, and one that stands at t.Challenge is Wrong, since it hides the TXT.
 //
-// No recursive resolver is asked below the served domain and the alias zone, except about the top of the
-// names that a CNAME leads to elsewhere.
-func Check(ctx context.Context, c *authority.Client, t Target) Verdict {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+// Recursive resolvers are asked about the registered domains around the names, to find their zones. Where
+// then no authoritative server answers, panel is asked for the CNAME at the challenge and on from there;
+// without delegation it is never asked.
+func Check(ctx context.Context, c *authority.Client, panel resolver.Panel, t Target) Verdict {
+	ctx, cancel := context.WithTimeout(resolver.Remember(ctx), checkTimeout)
 	defer cancel()
-	k := &check{c: c, t: t}
+	k := &check{c: c, panel: panel, t: t}
 	var wg sync.WaitGroup
-	wg.Go(func() { k.served, k.servedErr = k.enclosing(ctx, t.Domain) })
+	wg.Go(func() { k.served, k.servedErr = c.Find(ctx, t.Domain) })
 	if t.Alias != "" {
-		wg.Go(func() { k.alias, k.aliasErr = k.enclosing(ctx, t.Alias) })
+		wg.Go(func() { k.alias, k.aliasErr = c.Find(ctx, t.Alias) })
 	}
 	wg.Wait()
 	if t.Alias == "" {
@@ -48,40 +50,25 @@ func Check(ctx context.Context, c *authority.Client, t Target) Verdict {
 		}
 	}
 	v := k.chain(ctx)
-	if v.Status == OK && k.aliasErr != nil {
-		return unknown("%s, but whether that zone is served cannot be told: %v", v.Reason, k.aliasErr)
+	if v.Status != OK || k.aliasErr == nil {
+		return v
+	}
+	v.Reason = fmt.Sprintf("%s, but whether that zone is served cannot be told: %v", v.Reason, k.aliasErr)
+	// A machine that cannot ask the servers of the domain cannot ask those of the alias zone either.
+	if v.Source == Authoritative {
+		v.Status, v.Source = Unknown, ""
 	}
 	return v
 }
 
 type check struct {
 	c         *authority.Client
+	panel     resolver.Panel
 	t         Target
 	served    authority.Zone // that encloses the domain
 	servedErr error
 	alias     authority.Zone // that encloses the alias: itself, as a rule
 	aliasErr  error
-}
-
-// enclosing finds the zone of a name whose upper part may be asked of recursive resolvers.
-func (k *check) enclosing(ctx context.Context, name string) (authority.Zone, error) {
-	top := name
-	if _, above, found := cutLast(name, dnsname.ChallengeLabel+"."); found {
-		top = above
-	}
-	zone, err := k.c.Zone(ctx, top)
-	if err != nil {
-		return authority.Zone{}, err
-	}
-	return k.c.Within(ctx, zone, name)
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
 }
 
 // aliasZone looks at the zone that really holds the alias; the verdict is Wrong or none.
@@ -125,16 +112,22 @@ func (k *check) undelegated(ctx context.Context) bool {
 // chain follows the CNAMEs from the challenge.
 func (k *check) chain(ctx context.Context) Verdict {
 	zone, err := k.zoneOf(ctx, k.t.Challenge)
-	if err != nil {
-		return unknown("cannot tell where %s leads: %v", k.t.Challenge, err)
-	}
 	first := zone
 	names := []string{k.t.Challenge}
 	var step, began answer
 	for len(names) <= maxChain {
 		name := names[len(names)-1]
-		if step, err = k.ask(ctx, zone, name); err != nil {
-			return unknown("cannot tell where %s leads: %v", k.t.Challenge, err)
+		if err == nil {
+			step, err = k.ask(ctx, zone, name)
+		}
+		if d, differ := errors.AsType[*disagreement](err); differ {
+			v := unknown("cannot tell where %s leads: %v", k.t.Challenge, err).via(names)
+			if slices.ContainsFunc(d.says, func(s saying) bool { return s.leads(k.t.Record) }) {
+				v.Lagging = lagging(d.says, name, k.t.Record)
+			}
+			return v
+		} else if err != nil {
+			return k.byResolvers(ctx, names, err)
 		}
 		if len(names) == 1 {
 			began = step
@@ -145,7 +138,7 @@ func (k *check) chain(ctx context.Context) Verdict {
 		case step.kind != cname:
 			return k.elsewhere(ctx, first, began, names)
 		case step.target == k.t.Record:
-			return ok("%s leads to %s", k.t.Challenge, k.t.Record)
+			return ok("%s leads to %s", k.t.Challenge, k.t.Record).via(append(names, step.target))
 		case slices.Contains(names, step.target):
 			return k.circle(ctx, first, began, append(names, step.target))
 		}
@@ -153,11 +146,9 @@ func (k *check) chain(ctx context.Context) Verdict {
 		if step.target == "" { // the root holds no TXT
 			return k.elsewhere(ctx, first, began, names)
 		}
-		if zone, err = k.zoneOf(ctx, step.target); err != nil {
-			return unknown("cannot tell where %s leads: it is a CNAME to %s: %v", k.t.Challenge, strings.Join(names[1:], " to "), err)
-		}
+		zone, err = k.zoneOf(ctx, step.target)
 	}
-	return unknown("cannot tell where %s leads: more than %d CNAMEs", k.t.Challenge, maxChain)
+	return unknown("cannot tell where %s leads: more than %d CNAMEs", k.t.Challenge, maxChain).via(names)
 }
 
 // zoneOf finds the zone of a name on the way, from the zones around the domain and the alias where it lies
@@ -173,10 +164,10 @@ func (k *check) zoneOf(ctx context.Context, name string) (authority.Zone, error)
 func (k *check) absent(ctx context.Context, zone authority.Zone, a answer) Verdict {
 	add := "add to the zone " + zone.Name
 	if a.kind != txt {
-		return wrong("there is no CNAME at %s", k.t.Challenge).needs(k.t, add)
+		return wrong("there is no CNAME at %s", k.t.Challenge).needs(k.t, add).missing()
 	}
 	if w := k.wildcard(ctx, zone, a); w != "" {
-		return wrong("there is no CNAME at %s, only a TXT of the wildcard %s", k.t.Challenge, w).needs(k.t, add)
+		return wrong("there is no CNAME at %s, only a TXT of the wildcard %s", k.t.Challenge, w).needs(k.t, add).missing()
 	}
 	return wrong("a TXT at %s stands in the place of the CNAME", k.t.Challenge).
 		needs(k.t, fmt.Sprintf("remove that TXT and add to the zone %s", zone.Name))
@@ -184,23 +175,26 @@ func (k *check) absent(ctx context.Context, zone authority.Zone, a answer) Verdi
 
 // elsewhere is the verdict on CNAMEs that end at another name, the last of names.
 func (k *check) elsewhere(ctx context.Context, zone authority.Zone, began answer, names []string) Verdict {
-	way := strings.Join(names[1:], ". and on to ") + "."
+	way := way(names)
 	if w := k.wildcard(ctx, zone, began); w != "" {
 		return wrong("%s has no CNAME of its own, and the wildcard %s leads it to %s instead of %s.", k.t.Challenge, w, way, k.t.Record).
-			needs(k.t, "add to the zone "+zone.Name)
+			needs(k.t, "add to the zone "+zone.Name).missing().via(names)
 	}
-	return wrong("%s is a CNAME to %s instead of %s.", k.t.Challenge, way, k.t.Record).needs(k.t, "replace it by")
+	return wrong("%s is a CNAME to %s instead of %s.", k.t.Challenge, way, k.t.Record).needs(k.t, "replace it by").via(names)
 }
 
 // circle is the verdict on CNAMEs that lead back, the last of names being among the others.
 func (k *check) circle(ctx context.Context, zone authority.Zone, began answer, names []string) Verdict {
-	way := strings.Join(names[1:], ". and on to ") + "."
+	way := way(names)
 	if w := k.wildcard(ctx, zone, began); w != "" {
 		return wrong("%s has no CNAME of its own, and the wildcard %s leads it in a circle, to %s", k.t.Challenge, w, way).
-			needs(k.t, "add to the zone "+zone.Name)
+			needs(k.t, "add to the zone "+zone.Name).missing().via(names)
 	}
-	return wrong("the CNAME at %s leads in a circle, to %s", k.t.Challenge, way).needs(k.t, "replace it by")
+	return wrong("the CNAME at %s leads in a circle, to %s", k.t.Challenge, way).needs(k.t, "replace it by").via(names)
 }
+
+// way tells where CNAMEs lead from the first of names.
+func way(names []string) string { return strings.Join(names[1:], ". and on to ") + "." }
 
 // direct is the check without delegation.
 func (k *check) direct(ctx context.Context) Verdict {

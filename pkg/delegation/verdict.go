@@ -2,8 +2,10 @@ package delegation
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/certhook/certhook/pkg/fault"
+	"github.com/certhook/certhook/pkg/resolver"
 )
 
 // Status is how a check ended.
@@ -11,8 +13,16 @@ type Status string
 
 const (
 	OK      Status = "ok"
-	Wrong   Status = "wrong"   // by proof of authoritative servers
-	Unknown Status = "unknown" // it may or may not work: warn, and go on
+	Wrong   Status = "wrong"
+	Unknown Status = "unknown" // it may or may not work
+)
+
+// Source is whose word a verdict rests on.
+type Source string
+
+const (
+	Authoritative Source = "authoritative"
+	Resolvers     Source = "resolvers" // of at least [resolver.Quorum] of them, for one step at least
 )
 
 // Verdict is the outcome of [Check].
@@ -21,22 +31,30 @@ type Verdict struct {
 	Reason string // one phrase for people; where Status is Wrong it contains Record
 	Record string // the one zone-file line that makes it right; "" if none does
 
+	Source  Source   // "" where Status is Unknown
+	Plain   bool     // what resolvers say came over plain DNS, so that anybody on the way could have written it
+	Missing bool     // Status is Wrong because nothing stands at the challenge itself: Record is only to be added
+	Chain   []string // the names that CNAMEs lead to from the challenge, one after the other, as far as known
+
+	// Lagging are the servers that answered and do not show the way yet that others do.
+	Lagging []resolver.Laggard
+
 	kind fault.Kind
 	hint string
 }
 
-// Err returns nil unless Status is Wrong, since a check that could not be made must not stop an issuance
-// that would have worked. The error is of kind Verdict, or Usage where the alias zone itself is a bad
-// choice.
+// Err returns nil unless authoritative servers prove that it is Wrong, since neither a check that could not
+// be made nor a resolver with an old answer must stop an issuance that would have worked. The error is of
+// kind Verdict, or Usage where the alias zone itself is a bad choice.
 func (v Verdict) Err() error {
-	if v.Status != Wrong {
+	if v.Status != Wrong || v.Source != Authoritative {
 		return nil
 	}
 	return &fault.Error{Kind: v.kind, Err: fmt.Errorf("%s", v.Reason), Hint: v.hint}
 }
 
 func ok(format string, args ...any) Verdict {
-	return Verdict{Status: OK, Reason: fmt.Sprintf(format, args...)}
+	return Verdict{Status: OK, Source: Authoritative, Reason: fmt.Sprintf(format, args...)}
 }
 
 func unknown(format string, args ...any) Verdict {
@@ -44,7 +62,19 @@ func unknown(format string, args ...any) Verdict {
 }
 
 func wrong(format string, args ...any) Verdict {
-	return Verdict{Status: Wrong, kind: fault.Verdict, Reason: fmt.Sprintf(format, args...)}
+	return Verdict{Status: Wrong, Source: Authoritative, kind: fault.Verdict, Reason: fmt.Sprintf(format, args...)}
+}
+
+// via notes the names on the way, of which the first is the challenge.
+func (v Verdict) via(names []string) Verdict {
+	v.Chain = slices.Clone(names[1:])
+	return v
+}
+
+// missing is a verdict that the record is only to be added.
+func (v Verdict) missing() Verdict {
+	v.Missing = true
+	return v
 }
 
 // needs says which record makes it right and how it comes to stand there.

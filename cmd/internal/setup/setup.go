@@ -94,6 +94,7 @@ func Hooks(s *config.Settings, log *slog.Logger) (*challenge.Hooks, error) {
 		PinnedZoneID:    s.CloudflareZoneIDs[""],
 		ProviderTimeout: s.ProviderTimeout,
 		DNS:             &authority.Client{Recursive: &resolver.Recursive{Endpoints: endpoints}},
+		Panel:           resolver.NewPanel(endpoints),
 		Issuance:        challenge.Issuance{Server: s.ACMEServer, Issuer: cmp.Or(s.IssuerDomain, caa.KnownIssuer(s.ACMEServer)), CertbotDir: s.CertbotConfigDir},
 		Propagation: propagation.Options{
 			Mode: propagation.Mode(s.Propagation), Timeout: s.PropagationTimeout, Extra: s.PropagationWait, Resolvers: endpoints,
