@@ -145,6 +145,32 @@ func (l *loader) checkProvider() {
 	}
 }
 
+// checkServer has ACME_STAGING choose the server where nothing else does.
+func (l *loader) checkServer() {
+	switch {
+	case !l.s.staging || l.refused["ACME_SERVER"]:
+	case !l.given("ACME_SERVER"):
+		l.s.ACMEServer = LetsEncryptStaging
+	case strings.TrimRight(l.s.ACMEServer, "/") != LetsEncryptStaging:
+		l.fail(l.places["ACME_STAGING"], "ACME_STAGING", "ACME_SERVER names another server, %s (%s); remove one of the two",
+			l.s.ACMEServer, l.places["ACME_SERVER"])
+	}
+}
+
+// checkSetup checks that the mode has what it needs.
+func (l *loader) checkSetup() {
+	if !l.opts.NeedSetup || l.unread || l.s.SetupMode != SetupWebhook {
+		return
+	}
+	place := l.places["DNS_SETUP_MODE"]
+	switch {
+	case !l.given("DNS_WEBHOOK_URL"):
+		l.fail(place, "DNS_SETUP_MODE", "webhook needs DNS_WEBHOOK_URL, which is not set")
+	case !l.given("DNS_WEBHOOK_TOKEN"):
+		l.fail(place, "DNS_SETUP_MODE", "webhook needs DNS_WEBHOOK_TOKEN, which is not set: a request that nobody signed could move a domain")
+	}
+}
+
 // fileName tells the reader which file to write a missing setting to.
 func (l *loader) fileName() string {
 	if l.s.File != "" {

@@ -16,7 +16,8 @@ type Key struct {
 	Help    string // one sentence without a full stop
 	Secret  bool
 
-	set func(s *Settings, v string) error // nil for a key that only other programs of the project read
+	set      func(s *Settings, v string) error // nil for a key that nothing reads yet
+	forGuide bool                              // dnsguide alone reads it, see Options.Guide
 	// sameAs names the key that this one is another name of.
 	sameAs string
 }
@@ -125,12 +126,16 @@ var keys = []Key{
 	},
 
 	{
-		Name: "ACME_SERVER", Default: "https://acme-v02.api.letsencrypt.org/directory", Help: "directory URL of the CA",
+		Name: "ACME_SERVER", Default: LetsEncrypt, Help: "directory URL of the CA",
 		set: func(s *Settings, v string) error { return into(&s.ACMEServer)(webURL(v)) },
 	},
 	{
+		Name: "ACME_STAGING", Default: "false", Help: "use Let's Encrypt's staging server where ACME_SERVER is not set",
+		set: func(s *Settings, v string) error { return into(&s.staging)(boolean(v)) },
+	},
+	{
 		Name: "ISSUER_DOMAIN_NAME", Help: "the CA's name in CAA records; unset, that of Let's Encrypt for its servers, and with another CA those records are not checked",
-		set: func(s *Settings, v string) error { return into(&s.IssuerDomain)(dnsname.ParseHost(v)) },
+		set: func(s *Settings, v string) error { return into(&s.IssuerDomain)(issuerName(v)) },
 	},
 	{
 		Name: "ALLOW_MISSING_CAA", Default: "false", Help: "accept that no CAA record locks the domain to this account",
@@ -155,12 +160,56 @@ var keys = []Key{
 		set: func(s *Settings, v string) error { return into(&s.LogFile)(absolute(v)) },
 	},
 
-	{Name: "DNS_SETUP_MODE", Default: "once", Help: "what dnsguide verify does: once, wait, print or webhook"},
-	{Name: "DNS_SETUP_TIMEOUT", Default: "1800", Help: "how long it waits"},
-	{Name: "DNS_SETUP_INTERVAL", Default: "15", Help: "how long between two checks"},
-	{Name: "DNS_WEBHOOK_URL", Help: "where it sends the records that are to be created"},
-	{Name: "DNS_WEBHOOK_TOKEN", Secret: true, Help: "key that signs what it sends"},
-	{Name: "DNS_WEBHOOK_TIMEOUT", Default: "15", Help: "limit for one request"},
+	{
+		Name: "DNS_SETUP_MODE", Default: SetupOnce, forGuide: true, Help: "what dnsguide verify does: once, wait, print or webhook",
+		set: func(s *Settings, v string) error {
+			return into(&s.SetupMode)(oneOf(v, SetupOnce, SetupWait, SetupPrint, SetupWebhook))
+		},
+	},
+	{
+		Name: "DNS_SETUP_TIMEOUT", Default: "1800", forGuide: true, Help: "how long it waits, up to a week",
+		set: func(s *Settings, v string) error { return into(&s.SetupTimeout)(within(v, 0, 7*24*time.Hour)) },
+	},
+	{
+		Name: "DNS_SETUP_INTERVAL", Default: "15", forGuide: true, Help: "how long between two checks, at least 1 s",
+		set: func(s *Settings, v string) error { return into(&s.SetupInterval)(within(v, time.Second, 24*time.Hour)) },
+	},
+	{
+		Name: "DNS_WEBHOOK_URL", forGuide: true, Help: "where it sends the records that are to be created",
+		set: func(s *Settings, v string) error { return into(&s.WebhookURL)(webhookURL(v)) },
+	},
+	{
+		Name: "DNS_WEBHOOK_TOKEN", Secret: true, forGuide: true, Help: "key that signs what it sends; without one nothing is sent",
+		set: func(s *Settings, v string) error { return into(&s.WebhookToken)(token(v)) },
+	},
+	{
+		Name: "DNS_WEBHOOK_TIMEOUT", Default: "15", forGuide: true, Help: "limit for one request",
+		set: func(s *Settings, v string) error {
+			return into(&s.WebhookTimeout)(within(v, time.Millisecond, 24*time.Hour))
+		},
+	},
+	{
+		Name: "CHALLENGE_TYPE", Default: ChallengeDNS01, forGuide: true, Help: "how the CA validates: dns-01, dns-persist-01 or tls-alpn-01",
+		set: func(s *Settings, v string) error {
+			return into(&s.ChallengeType)(oneOf(v, ChallengeDNS01, ChallengePersist, ChallengeTLSALPN01))
+		},
+	},
+	{
+		Name: "GATEWAY_DOMAIN", forGuide: true, Help: "gateway that the domains have to point at",
+		set: func(s *Settings, v string) error { return into(&s.GatewayDomain)(aliasTarget(v)) },
+	},
+	{
+		Name: "TXT_PREFIX", Default: "_dstack-app-address", forGuide: true, Help: "first label of the routing TXT",
+		set: func(s *Settings, v string) error { return into(&s.TXTPrefix)(label(v)) },
+	},
+	{
+		Name: "DSTACK_APP_ID", forGuide: true, Help: "app id for the webhook",
+		set: func(s *Settings, v string) error { return into(&s.DstackAppID)(v, nil) },
+	},
+	{
+		Name: "DSTACK_INSTANCE_ID", forGuide: true, Help: "instance id for the webhook",
+		set: func(s *Settings, v string) error { return into(&s.DstackInstanceID)(v, nil) },
+	},
 
 	{Name: "HAPROXY_CERT_DIR", Default: "/etc/haproxy/certs", Help: "where HAProxy's PEM files are"},
 	{Name: "HAPROXY_CONFIG", Default: "/etc/haproxy/haproxy.cfg", Help: "HAProxy's configuration"},
@@ -184,15 +233,9 @@ var keys = []Key{
 	{Name: "DOMAINS", Help: "domains that the container serves"},
 	{Name: "ROUTING_MAP", Help: "domain to backend"},
 	{Name: "TARGET_ENDPOINT", Help: "backend of a single domain"},
-	{Name: "GATEWAY_DOMAIN", Help: "gateway that the domains point at"},
-	{Name: "TXT_PREFIX", Help: "first label of the routing TXT"},
 	{Name: "ACME_EMAIL", Help: "contact address of the ACME account"},
-	{Name: "ACME_STAGING", Help: "use the CA's staging server"},
-	{Name: "CHALLENGE_TYPE", Help: "dns-01, dns-persist-01 or tls-alpn-01"},
 	{Name: "RENEW_INTERVAL", Help: "how often the container renews"},
 	{Name: "ON_FAILURE", Help: "what the container does when it cannot get a certificate"},
-	{Name: "DSTACK_APP_ID", Help: "app id for the webhook"},
-	{Name: "DSTACK_INSTANCE_ID", Help: "instance id for the webhook"},
 }
 
 // into returns a function that stores a parsed value, so that a parser's two results can be passed on.

@@ -16,10 +16,11 @@ import (
 // an error they hold what could be read, good enough to know where the log is.
 func Load(opts Options) (*Settings, error) {
 	l := &loader{
-		opts:   opts,
-		env:    environment(opts.Environ),
-		s:      &Settings{},
-		places: map[string]string{},
+		opts:    opts,
+		env:     environment(opts.Environ),
+		s:       &Settings{},
+		places:  map[string]string{},
+		refused: map[string]bool{},
 	}
 	l.readSources()
 	for _, key := range keys {
@@ -30,6 +31,8 @@ func Load(opts Options) (*Settings, error) {
 	l.checkUnknown()
 	l.checkDelegation()
 	l.checkProvider()
+	l.checkServer()
+	l.checkSetup()
 	return l.s, errors.Join(l.problems...)
 }
 
@@ -40,6 +43,7 @@ type loader struct {
 	levels   []level
 	s        *Settings
 	places   map[string]string // where the value of each key that is set comes from, even of a refused one
+	refused  map[string]bool   // keys whose value is no good
 	problems []error
 	unread   bool // there is a file that could not be read: what is missing may stand in it
 }
@@ -58,15 +62,29 @@ type entry struct {
 
 // fail notes that something is wrong with a key. what must not quote a secret.
 func (l *loader) fail(place, key, format string, args ...any) {
-	if key != "" {
-		place += ": " + key
-	}
-	l.problems = append(l.problems, fault.Errorf(fault.Usage, "%s: %w", place, fmt.Errorf(format, args...)))
+	l.problems = append(l.problems, fault.Errorf(fault.Usage, "%s: %w", l.where(place, key), fmt.Errorf(format, args...)))
 }
 
 // warn notes what stops nothing.
 func (l *loader) warn(place, key, format string, args ...any) {
-	l.s.Warnings = append(l.s.Warnings, fmt.Sprintf("%s: %s: %s", place, key, fmt.Sprintf(format, args...)))
+	l.s.Warnings = append(l.s.Warnings, fmt.Sprintf("%s: %s", l.where(place, key), fmt.Sprintf(format, args...)))
+}
+
+// reads reports whether the program that asks for the settings uses the key.
+func (l *loader) reads(key Key) bool {
+	return key.set != nil && (!key.forGuide || l.opts.Guide || l.opts.NeedSetup || l.opts.Strict)
+}
+
+// where tells the reader what to look at: the flag, or the place and the key.
+func (l *loader) where(place, key string) string {
+	flag := l.opts.FlagNames[key]
+	switch {
+	case key == "":
+		return place
+	case place == commandLine && flag != "":
+		return flag
+	}
+	return place + ": " + key
 }
 
 // given reports whether a value for the key was set anywhere, be it a good one or not.
@@ -113,7 +131,7 @@ func (l *loader) readCredentials() level {
 		return lv
 	}
 	for _, key := range keys {
-		if !key.Secret || key.set == nil {
+		if !key.Secret || !l.reads(key) {
 			continue
 		}
 		path := filepath.Join(dir, strings.ToLower(key.Name))
@@ -182,6 +200,9 @@ func (l *loader) assign(key Key) {
 			l.fail("default", key.Name, "%w", err)
 		}
 	}
+	if !l.reads(key) {
+		return
+	}
 	for _, lv := range l.levels {
 		name, e := l.pick(key, lv)
 		if name == "" {
@@ -189,6 +210,7 @@ func (l *loader) assign(key Key) {
 		}
 		l.places[key.Name] = e.place
 		if err := l.set(key, name, e); err != nil {
+			l.refused[key.Name] = true
 			l.fail(e.place, name, "%w", err)
 		}
 		return

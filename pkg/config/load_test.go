@@ -60,11 +60,19 @@ func TestDefaults(t *testing.T) {
 		PropagationSettle:    60 * time.Second,
 		ACMEServer:           "https://acme-v02.api.letsencrypt.org/directory",
 		CertbotConfigDir:     "/etc/letsencrypt",
+		SetupMode:            SetupOnce,
+		SetupTimeout:         30 * time.Minute,
+		SetupInterval:        15 * time.Second,
+		WebhookTimeout:       15 * time.Second,
+		ChallengeType:        ChallengeDNS01,
+		TXTPrefix:            "_dstack-app-address",
 		StateDir:             "/var/lib/certhook",
 		LogFile:              "/var/log/certhook/certhook.log",
 	}
-	if got := load(t, Options{}); !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
+	for _, opts := range []Options{{}, {Guide: true}, {NeedSetup: true}, {Strict: true}} {
+		if got := load(t, opts); !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v:\ngot  %+v\nwant %+v", opts, got, want)
+		}
 	}
 }
 
@@ -120,11 +128,34 @@ func TestEachKey(t *testing.T) {
 		{[]string{"PROPAGATION_WAIT=30s"}, func(s *Settings) any { return s.PropagationWait }, 30 * time.Second},
 		{[]string{"PROPAGATION_SETTLE=0"}, func(s *Settings) any { return s.PropagationSettle }, time.Duration(0)},
 		{[]string{"ACME_SERVER=https://localhost:14000/dir"}, func(s *Settings) any { return s.ACMEServer }, "https://localhost:14000/dir"},
+		{[]string{"ACME_STAGING=true"}, func(s *Settings) any { return s.ACMEServer }, LetsEncryptStaging},
+		{[]string{"ACME_STAGING=false"}, func(s *Settings) any { return s.ACMEServer }, LetsEncrypt},
+		{[]string{"ACME_STAGING=false", "ACME_SERVER=" + LetsEncryptStaging}, func(s *Settings) any { return s.ACMEServer }, LetsEncryptStaging},
+		{[]string{"ACME_STAGING=1", "ACME_SERVER=" + LetsEncryptStaging}, func(s *Settings) any { return s.ACMEServer }, LetsEncryptStaging},
 		{[]string{"ISSUER_DOMAIN_NAME=Pki.Goog"}, func(s *Settings) any { return s.IssuerDomain }, "pki.goog"},
 		{[]string{"ALLOW_MISSING_CAA=TRUE"}, func(s *Settings) any { return s.AllowMissingCAA }, true},
 		{[]string{"ALLOW_MISSING_CAA=no"}, func(s *Settings) any { return s.AllowMissingCAA }, false},
 		{[]string{"CERTBOT_ABORT_ON_FAILURE=1"}, func(s *Settings) any { return s.AbortOnFailure }, true},
 		{[]string{"CERTBOT_CONFIG_DIR=/srv/letsencrypt/"}, func(s *Settings) any { return s.CertbotConfigDir }, "/srv/letsencrypt"},
+		{[]string{"DNS_SETUP_MODE=wait"}, func(s *Settings) any { return s.SetupMode }, SetupWait},
+		{[]string{"DNS_SETUP_MODE=print"}, func(s *Settings) any { return s.SetupMode }, SetupPrint},
+		{[]string{"DNS_SETUP_MODE=webhook"}, func(s *Settings) any { return s.SetupMode }, SetupWebhook},
+		{[]string{"DNS_SETUP_TIMEOUT=90"}, func(s *Settings) any { return s.SetupTimeout }, 90 * time.Second},
+		{[]string{"DNS_SETUP_TIMEOUT=0"}, func(s *Settings) any { return s.SetupTimeout }, time.Duration(0)},
+		{[]string{"DNS_SETUP_TIMEOUT=168h"}, func(s *Settings) any { return s.SetupTimeout }, 7 * 24 * time.Hour},
+		{[]string{"DNS_SETUP_INTERVAL=1"}, func(s *Settings) any { return s.SetupInterval }, time.Second},
+		{[]string{"DNS_SETUP_INTERVAL=2m"}, func(s *Settings) any { return s.SetupInterval }, 2 * time.Minute},
+		{[]string{"DNS_WEBHOOK_URL=https://hooks.example.com/x?y=z"}, func(s *Settings) any { return s.WebhookURL }, "https://hooks.example.com/x?y=z"},
+		{[]string{"DNS_WEBHOOK_URL=http://127.0.0.1:8080/"}, func(s *Settings) any { return s.WebhookURL }, "http://127.0.0.1:8080/"},
+		{[]string{"DNS_WEBHOOK_TOKEN=t0ken"}, func(s *Settings) any { return s.WebhookToken.Reveal() }, "t0ken"},
+		{[]string{"DNS_WEBHOOK_TIMEOUT=90s"}, func(s *Settings) any { return s.WebhookTimeout }, 90 * time.Second},
+		{[]string{"CHALLENGE_TYPE=dns-persist-01"}, func(s *Settings) any { return s.ChallengeType }, ChallengePersist},
+		{[]string{"CHALLENGE_TYPE=tls-alpn-01"}, func(s *Settings) any { return s.ChallengeType }, ChallengeTLSALPN01},
+		{[]string{"GATEWAY_DOMAIN=Gateway.Example.net."}, func(s *Settings) any { return s.GatewayDomain }, "gateway.example.net"},
+		{[]string{"GATEWAY_DOMAIN=_.gateway.example.net"}, func(s *Settings) any { return s.GatewayDomain }, "_.gateway.example.net"},
+		{[]string{"TXT_PREFIX=_App-Address"}, func(s *Settings) any { return s.TXTPrefix }, "_app-address"},
+		{[]string{"DSTACK_APP_ID=0xAB"}, func(s *Settings) any { return s.DstackAppID }, "0xAB"},
+		{[]string{"DSTACK_INSTANCE_ID=i 1"}, func(s *Settings) any { return s.DstackInstanceID }, "i 1"},
 		{[]string{"CERTHOOK_STATE_DIR=/srv/./state"}, func(s *Settings) any { return s.StateDir }, "/srv/state"},
 		{[]string{"CERTHOOK_LOG=/srv/log"}, func(s *Settings) any { return s.LogFile }, "/srv/log"},
 	} {
@@ -288,7 +319,7 @@ func TestNeedProvider(t *testing.T) {
 }
 
 func TestUnknownKeys(t *testing.T) {
-	file := write(t, "c.env", "CERTHOOK_LOGS=/x\nHTTP_PROXY=x\nDOMAIN=svc.example.com\nDNS_WEBHOOK_TOKEN_FILE=/x\nCERTHOOK_CONFIG=/x\n", 0o600)
+	file := write(t, "c.env", "CERTHOOK_LOGS=/x\nHTTP_PROXY=x\nDOMAIN=svc.example.com\nACME_EAB_HMAC_FILE=/x\nCERTHOOK_CONFIG=/x\n", 0o600)
 	env := []string{"ACME_CHALLENGE_LABLE=hashed", "CLOUDFLARE_EMAIL=me@example.com", "PATH=/bin"}
 	s := load(t, Options{File: file, Environ: env})
 	want := []string{"environment: ACME_CHALLENGE_LABLE: ", file + ":1: CERTHOOK_LOGS: ", file + ":2: HTTP_PROXY: "}
@@ -350,21 +381,4 @@ func TestDelegationZone(t *testing.T) {
 
 func TestControlCharactersInTheEnvironment(t *testing.T) {
 	refuse(t, Options{Environ: []string{"CERTHOOK_LOG=/var/log/\x1b[31m"}}, "environment: CERTHOOK_LOG: ", "control character")
-}
-
-func TestNearest(t *testing.T) {
-	known := []string{"PROPAGATION", "PROPAGATION_WAIT", "DNS_PROVIDER"}
-	for name, want := range map[string]string{
-		"PROPAGATOIN": "PROPAGATION", "PROPAGATION_WIAT": "PROPAGATION_WAIT", "PROPOGATION": "PROPAGATION",
-		"DNSPROVIDER": "DNS_PROVIDER", "DNS_PROVIDERS": "DNS_PROVIDER", "PATH": "", "X": "", "": "",
-	} {
-		if got := nearest(name, known); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", name, got, want)
-		}
-	}
-	for pair, want := range map[[2]string]int{{"", ""}: 0, {"abc", ""}: 3, {"", "ab"}: 2, {"abc", "acb"}: 1, {"kitten", "sitting"}: 3} {
-		if got := distance(pair[0], pair[1]); got != want {
-			t.Errorf("distance(%q, %q) = %d, want %d", pair[0], pair[1], got, want)
-		}
-	}
 }

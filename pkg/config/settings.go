@@ -13,13 +13,19 @@ const DefaultFile = "/etc/certhook/certhook.env"
 
 // Options says where settings come from and how strict to be.
 type Options struct {
-	Flags   map[string]string // key to value, such as "CHALLENGE_TTL": "90"; beats everything else
-	Environ []string          // as os.Environ returns it; the process's own environment is never read
-	File    string            // "" means $CERTHOOK_CONFIG, or else DefaultFile if that exists
+	Flags     map[string]string // key to value, such as "CHALLENGE_TTL": "90"; beats everything else
+	FlagNames map[string]string // key to the flag that sets it, such as "CHALLENGE_TTL": "--ttl", for messages
+	Environ   []string          // as os.Environ returns it; the process's own environment is never read
+	File      string            // "" means $CERTHOOK_CONFIG, or else DefaultFile if that exists
 
 	// NeedProvider makes it an error that no DNS provider is configured.
 	NeedProvider bool
-	// Strict makes an unknown key an error instead of a warning (--check-config).
+	// Guide reads the keys of dnsguide too, so that what is wrong with them is an error. No renewal stops over
+	// them, and no hook holds the webhook's token.
+	Guide bool
+	// NeedSetup is Guide, and makes it an error that the mode in DNS_SETUP_MODE lacks what it needs.
+	NeedSetup bool
+	// Strict is Guide, and makes an unknown key an error instead of a warning (--check-config).
 	Strict bool
 }
 
@@ -51,10 +57,23 @@ type Settings struct {
 	ProviderTimeout    time.Duration // all API calls of one hook call together
 
 	ACMEServer       string // directory URL
-	IssuerDomain     string // "" means: as ACMEServer says
+	IssuerDomain     string // lower case, as CAs write it; "" means: as ACMEServer says
 	CertbotConfigDir string
 	AbortOnFailure   bool
 	AllowMissingCAA  bool
+
+	// Of dnsguide; without Options.Guide these are the defaults.
+	SetupMode        string        // SetupOnce, SetupWait, SetupPrint or SetupWebhook
+	SetupTimeout     time.Duration // how long to wait
+	SetupInterval    time.Duration // between two checks, at least 1 s
+	WebhookURL       string        // it may hold a secret, and does not belong in messages
+	WebhookToken     Secret
+	WebhookTimeout   time.Duration // of one request
+	ChallengeType    string        // ChallengeDNS01, ChallengePersist or ChallengeTLSALPN01
+	GatewayDomain    string        // "" for none; underscores are possible
+	TXTPrefix        string        // one label; underscores are possible
+	DstackAppID      string
+	DstackInstanceID string
 
 	StateDir string
 	LogFile  string
@@ -63,6 +82,7 @@ type Settings struct {
 	Warnings []string // what is odd but stops nothing, each one line with its place
 
 	challengeMap []mapEntry // as written, before it is checked against Aliases
+	staging      bool       // ACME_STAGING, before it is checked against ACME_SERVER
 }
 
 // Values of [Settings.Propagation].
@@ -76,4 +96,25 @@ const (
 const (
 	Cloudflare = "cloudflare"
 	RFC2136    = "rfc2136"
+)
+
+// Directory URLs of Let's Encrypt.
+const (
+	LetsEncrypt        = "https://acme-v02.api.letsencrypt.org/directory"
+	LetsEncryptStaging = "https://acme-staging-v02.api.letsencrypt.org/directory"
+)
+
+// Values of [Settings.SetupMode].
+const (
+	SetupOnce    = "once"
+	SetupWait    = "wait"
+	SetupPrint   = "print"
+	SetupWebhook = "webhook"
+)
+
+// Values of [Settings.ChallengeType].
+const (
+	ChallengeDNS01     = "dns-01"
+	ChallengePersist   = "dns-persist-01"
+	ChallengeTLSALPN01 = "tls-alpn-01"
 )

@@ -97,24 +97,41 @@ func absolute(v string) (string, error) {
 	return filepath.Clean(v), nil
 }
 
-// webURL takes an https URL, or an http one to loopback. Anything before an "@" may be a password, so
-// no URL with one is quoted.
+// webURL takes an https URL, or an http one to loopback.
 func webURL(v string) (string, error) {
 	if strings.Contains(v, "@") {
-		return "", errors.New(`the URL has an "@"; user names and passwords do not belong in it`)
+		return "", errors.New("the URL " + urlFault(v)) // what stands before the "@" may be a password
 	}
-	u, err := url.Parse(v)
-	switch {
-	case err != nil || u.Host == "" || u.Hostname() == "" || strings.ContainsAny(v, " \t"):
-		return "", fmt.Errorf("%q is not a URL; write https://host/path", v)
-	case u.Scheme == "http" && !isLoopback(u.Hostname()):
-		return "", fmt.Errorf("%q would be asked without encryption; write https:// (http:// is for loopback only)", v)
-	case u.Scheme != "https" && u.Scheme != "http":
-		return "", fmt.Errorf("%q is not an https URL; write https://host/path", v)
-	case u.Fragment != "" || strings.HasSuffix(v, "#"):
-		return "", fmt.Errorf(`%q has a fragment; write it without the "#"`, v)
+	if reason := urlFault(v); reason != "" {
+		return "", fmt.Errorf("%q %s", v, reason)
 	}
 	return v, nil
+}
+
+// webhookURL is webURL for a URL that may be a secret as a whole: its errors never quote it.
+func webhookURL(v string) (string, error) {
+	if reason := urlFault(v); reason != "" {
+		return "", fmt.Errorf("the value %s", reason)
+	}
+	return v, nil
+}
+
+// urlFault says what is wrong with a URL, in words that go on after its name.
+func urlFault(v string) string {
+	u, err := url.Parse(v)
+	switch {
+	case strings.Contains(v, "@"):
+		return `has an "@"; user names and passwords do not belong in it`
+	case err != nil || u.Host == "" || u.Hostname() == "" || strings.ContainsAny(v, " \t"):
+		return "is not a URL; write https://host/path"
+	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+		return "would be asked without encryption; write https:// (http:// is for loopback only)"
+	case u.Scheme != "https" && u.Scheme != "http":
+		return "is not an https URL; write https://host/path"
+	case u.Fragment != "" || strings.HasSuffix(v, "#"):
+		return `has a fragment; write it without the "#"`
+	}
+	return ""
 }
 
 // baseURL is webURL for a URL that paths are appended to.
@@ -129,6 +146,31 @@ func baseURL(v string) (string, error) {
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// issuerName takes a CA's name as CAA records have it: RFC 8659, section 4.2, allows host names, and CAs
+// compare them to the letter with their own, which is in lower case.
+func issuerName(v string) (string, error) {
+	if strings.Contains(v, ";") {
+		return "", fmt.Errorf("%q has parameters; write the CA's name alone, such as letsencrypt.org", v)
+	}
+	return dnsname.ParseHost(v)
+}
+
+// aliasTarget takes a name that a CNAME can lead to.
+func aliasTarget(v string) (string, error) {
+	if _, err := netip.ParseAddr(strings.Trim(v, "[]")); err == nil {
+		return "", fmt.Errorf("%q is an IP address; a CNAME leads to a name", v)
+	}
+	return dnsname.Parse(v)
+}
+
+// label takes one label of a name, with underscores or without.
+func label(v string) (string, error) {
+	if strings.Contains(v, ".") {
+		return "", fmt.Errorf("%q has a dot; write one label, the domain follows by itself", v)
+	}
+	return dnsname.Parse(v)
 }
 
 // hostPort takes a host name or an IP address, with a port or without, and returns it with one.
