@@ -14,6 +14,7 @@ import (
 
 	"github.com/certhook/certhook/pkg/authority"
 	"github.com/certhook/certhook/pkg/dnsname"
+	"github.com/certhook/certhook/pkg/resolver"
 	"github.com/certhook/certhook/tests/dnstest"
 )
 
@@ -52,10 +53,10 @@ func TestBouldersAnswers(t *testing.T) {
 		n++
 		t.Run(c.ID, func(t *testing.T) {
 			t.Parallel()
-			client := c.serve(t)
+			client, panel := c.serve(t)
 			q := Question{Issuer: us, Method: cmp.Or(c.Method, "dns-01"), Account: acct}
 			q.Domain, q.Wildcard = strings.CutPrefix(strings.ToLower(c.Domain), "*.")
-			set, err := Lookup(t.Context(), client, q.Domain)
+			set, err := Lookup(t.Context(), client, panel, q.Domain)
 			var got string
 			switch r := Evaluate(q, set); {
 			case err != nil:
@@ -84,7 +85,7 @@ func TestBouldersAnswers(t *testing.T) {
 }
 
 // serve puts the case's records on authoritative servers.
-func (c boulderCase) serve(t *testing.T) *authority.Client {
+func (c boulderCase) serve(t *testing.T) (*authority.Client, resolver.Panel) {
 	t.Helper()
 	w := dnstest.New(t)
 	top, below := w.AddServer("top.test"), w.AddServer("below.test")
@@ -123,5 +124,5 @@ func (c boulderCase) serve(t *testing.T) *authority.Client {
 			below.SetRcodeFor(name, dns.StringToRcode[rcode])
 		}
 	}
-	return &authority.Client{Recursive: w, Port: w.Port, Timeout: time.Second}
+	return &authority.Client{Recursive: w, Port: w.Port, Timeout: time.Second}, panelOf(t, w.AddResolver(), w.AddResolver())
 }

@@ -7,18 +7,39 @@
 package caa
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
+
+	"github.com/certhook/certhook/pkg/resolver"
 )
 
 // Question is a certificate that somebody wants.
 type Question struct {
-	Domain   string // canonical, without a wildcard label
-	Wildcard bool   // the certificate is for *.Domain
-	Issuer   string // the CA's issuer-domain-name, as it writes it itself
-	Method   string // of validation, such as dns-01
-	Account  string // URI of the ACME account; "" where it is not known: then any one may be the right one
+	Domain   string   // canonical, without a wildcard label
+	Wildcard bool     // the certificate is for *.Domain
+	Issuer   string   // the CA's issuer-domain-name, as it writes it itself
+	Also     []string // further names that mean the same CA
+	Method   string   // of validation, such as dns-01
+	Methods  []string // further ones that a record which we advise is to allow
+	Account  string   // URI of the ACME account; "" where it is not known: then any one may be the right one
+}
+
+// ours reports whether an issuer-domain-name is the CA's.
+func (q Question) ours(issuer string) bool {
+	return issuer == q.Issuer || slices.Contains(q.Also, issuer)
+}
+
+// methods are all the methods that the account is to validate by, each once.
+func (q Question) methods() []string {
+	all := []string{q.Method}
+	for _, m := range q.Methods {
+		if !slices.Contains(all, m) {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 // Set is the relevant resource record set of a domain (RFC 8659, section 3) and how we know of it.
@@ -31,6 +52,13 @@ type Set struct {
 	// Proven is set where all of it, that the names below Owner have no records included, comes from
 	// authoritative servers, and those of them that answered agree.
 	Proven bool
+
+	// Plain is set where it rests on what resolvers said without encryption: anybody on the way could have
+	// written that.
+	Plain bool
+
+	Sources []string           // the servers whose word it is, zones' own by name, resolvers as Panel calls them
+	Lagging []resolver.Laggard // authoritative servers that lack some of what others of their zone have
 }
 
 // Finding is a record and what is the matter with it.
@@ -56,7 +84,7 @@ type Result struct {
 	Fault   Finding // where it is no: the record that comes nearest to allowing it, and why it does not
 
 	Lock  Lock
-	Gap   Finding   // where the lock is open: the record that opens it
+	Gaps  []Finding // where the lock is open: every record that opens it
 	Notes []Finding // what is odd and changes neither
 }
 
@@ -64,7 +92,7 @@ type Result struct {
 // and how strong the lock is. Records are taken as miekg/dns unpacks them from the wire.
 func Evaluate(q Question, s Set) Result {
 	r := Result{Allowed: true}
-	r.Lock, r.Gap, r.Notes = q.lock(s)
+	r.Lock, r.Gaps, r.Notes = q.lock(s)
 	issue, wild := properties(s.Records)
 	for _, rr := range s.Records {
 		if criticalUnknown(rr) {
@@ -105,6 +133,10 @@ func properties(rrs []*dns.CAA) (issue, wild []*dns.CAA) {
 	return issue, wild
 }
 
+func speaksOfIssuance(rr *dns.CAA) bool {
+	return strings.EqualFold(rr.Tag, "issue") || strings.EqualFold(rr.Tag, "issuewild")
+}
+
 // criticalUnknown reports whether a record forbids everything because its tag is not known. Boulder reads
 // bit 1 as the critical one, too: many have mistaken it for bit 128.
 func criticalUnknown(rr *dns.CAA) bool {
@@ -123,7 +155,7 @@ func (q Question) refusal(rr *dns.CAA) (why string, near int) {
 		return "counts for nothing, since CAs find it malformed: " + err.Error(), 1
 	case p.Issuer == "":
 		return "allows no CA", 0
-	case p.Issuer != q.Issuer:
+	case !q.ours(p.Issuer):
 		return "is for another CA" + q.nearly(p.Issuer), 0
 	}
 	if why := p.refusesAccount(q.Account); why != "" {
@@ -134,8 +166,10 @@ func (q Question) refusal(rr *dns.CAA) (why string, near int) {
 
 // nearly explains an issuer that only looks like the CA's: Boulder compares octets.
 func (q Question) nearly(issuer string) string {
-	if strings.EqualFold(strings.TrimSuffix(issuer, "."), q.Issuer) {
-		return ": CAs compare the name to the letter, and that is " + q.Issuer
+	for _, name := range append([]string{q.Issuer}, q.Also...) {
+		if strings.EqualFold(strings.TrimSuffix(issuer, "."), name) {
+			return ": CAs compare the name to the letter, and that is " + name
+		}
 	}
 	return ""
 }

@@ -3,60 +3,71 @@ package caa
 import "github.com/miekg/dns"
 
 // lock says how strong the set's lock is for the question's domain, its wildcard included: whoever may
-// issue for *.example.com may answer for every name below.
-func (q Question) lock(s Set) (Lock, Finding, []Finding) {
+// issue for *.example.com may answer for every name below. gaps are all the records that open it.
+func (q Question) lock(s Set) (l Lock, gaps, notes []Finding) {
 	issue, wild := properties(s.Records)
 	if len(issue)+len(wild) == 0 {
-		return Absent, Finding{}, nil
+		return Absent, nil, nil
 	}
-	var gap Finding
-	var notes []Finding
 	for _, rr := range append(issue[:len(issue):len(issue)], wild...) {
 		opens, odd := q.opens(rr)
-		if opens != "" && gap.Why == "" {
-			gap = s.finding(rr, opens)
+		if opens != "" {
+			gaps = append(gaps, s.finding(rr, opens))
 		}
-		if odd != "" {
-			notes = append(notes, s.finding(rr, odd))
+		for _, why := range odd {
+			notes = append(notes, s.finding(rr, why))
 		}
 	}
-	if len(issue) == 0 && gap.Why == "" {
-		gap = s.finding(wild[0], "is about wildcards, and nothing is said of the name itself")
+	if len(issue) == 0 {
+		gaps = append(gaps, s.finding(wild[0], "is about wildcards, and nothing is said of the name itself"))
 	}
-	if gap.Why != "" {
-		return Open, gap, notes
+	if len(gaps) > 0 {
+		return Open, gaps, notes
 	}
-	return Locked, Finding{}, notes
+	return Locked, nil, notes
 }
 
 // opens says to whom but the account a record opens the domain, "" for nobody, and what is odd about it.
-func (q Question) opens(rr *dns.CAA) (opens, odd string) {
+func (q Question) opens(rr *dns.CAA) (opens string, odd []string) {
 	p, err := Parse(rr.Value)
 	if err != nil {
-		return "", "counts for nothing, since CAs find it malformed: " + err.Error()
+		return "", []string{"counts for nothing, since CAs find it malformed: " + err.Error()}
 	}
 	if p.Issuer == "" {
-		return "", ""
+		return "", nil
 	}
-	if p.Issuer != q.Issuer {
-		return "lets another CA issue" + q.nearly(p.Issuer), ""
+	if !q.ours(p.Issuer) {
+		return "lets another CA issue" + q.nearly(p.Issuer), nil
 	}
 	uri, err := p.pin()
 	switch tag := p.misspelt(accountURI); {
 	case err != nil:
-		return "", "allows no account: its accounturi " + err.Error()
+		return "", []string{"allows no account: its accounturi " + err.Error()}
 	case uri == "" && tag != "":
-		return "lets every account issue: CAs do not know " + tag + ", only " + accountURI, ""
+		return "lets every account issue: CAs ignore " + tag + ", for they know only " + accountURI, nil
 	case uri == "":
-		return "lets every account at " + q.Issuer + " issue", ""
-	case q.Account != "" && !SameAccount(uri, q.Account):
-		return "lets another account issue", ""
+		return "lets every account at " + p.Issuer + " issue", nil
+	case q.Account == "":
+		odd = append(odd, "is for one account, and whose that is cannot be checked")
+	case !SameAccount(uri, q.Account):
+		return "lets another account issue", nil
 	}
+	return "", append(odd, q.oddMethods(p)...)
+}
+
+// oddMethods says what is odd about the methods that a record for the account allows: more than ours, or
+// not all of ours.
+func (q Question) oddMethods(p Property) (odd []string) {
 	if tag := p.misspelt(validationMethods); tag != "" {
-		return "", "allows every method of validation: CAs do not know " + tag + ", only " + validationMethods
+		return []string{"allows every method of validation: CAs ignore " + tag + ", for they know only " + validationMethods}
 	}
 	if len(p.values(validationMethods)) == 0 {
-		return "", "allows every method of validation, not " + q.Method + " alone"
+		return []string{"allows every method of validation, not " + q.Method + " alone"}
 	}
-	return "", ""
+	for _, m := range q.methods() {
+		if why := p.refusesMethod(m); why != "" {
+			odd = append(odd, why)
+		}
+	}
+	return odd
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -40,16 +39,20 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Lookup finds the set that governs a domain: it climbs from there to the top-level name and stops at the
 // first name with CAA records, those of a CNAME's target included (RFC 8659, section 3). The authoritative
-// servers of each zone are asked, and what they disagree about is taken together. Recursive resolvers are
-// asked where no such server answers, and about public suffixes; never below the domain. It takes a few
-// seconds at most. known are zones that need not be found any more.
+// servers of each zone are asked, and what they disagree about is taken together. Only where none of them
+// answers is the panel asked, and what its resolvers say is taken together as well, name by name; fewer
+// answers than [resolver.Quorum] prove nothing. It takes a few seconds at most. known are zones that need
+// not be found any more.
+//
+// The client's resolver hears of registered names and what is above them, of the top of a CNAME's target
+// and of name servers; the panel of names below them, too.
 //
 // The error, of kind Unknown, is an *[Error] for the first name on the way up that nobody tells of: a CA
 // stops there as well.
-func Lookup(ctx context.Context, c *authority.Client, domain string, known ...authority.Zone) (Set, error) {
+func Lookup(ctx context.Context, c *authority.Client, panel resolver.Panel, domain string, known ...authority.Zone) (Set, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	l := &lookup{c: c, domain: domain, known: slices.Clip(known)}
+	l := &lookup{c: c, panel: panel, domain: domain, known: slices.Clip(known)}
 	set := Set{Proven: true}
 	for name := domain; name != ""; {
 		names, answers := l.zoneful(ctx, name)
@@ -60,7 +63,7 @@ func Lookup(ctx context.Context, c *authority.Client, domain string, known ...au
 			if names[i] == domain {
 				set.CNAME = a.end
 			}
-			set.Proven = set.Proven && a.proven
+			set.rest(a)
 			if len(a.records) > 0 {
 				set.Owner, set.Target, set.Records = names[i], a.end, a.records
 				return set, nil
@@ -71,8 +74,21 @@ func Lookup(ctx context.Context, c *authority.Client, domain string, known ...au
 	return set, nil
 }
 
+// rest lets the set rest on one more answer.
+func (s *Set) rest(a answer) {
+	s.Proven = s.Proven && a.proven
+	s.Plain = s.Plain || a.plain
+	s.Lagging = append(s.Lagging, a.lagging...)
+	for _, server := range a.sources {
+		if !slices.Contains(s.Sources, server) {
+			s.Sources = append(s.Sources, server)
+		}
+	}
+}
+
 type lookup struct {
 	c      *authority.Client
+	panel  resolver.Panel
 	domain string
 	known  []authority.Zone
 }
@@ -82,6 +98,9 @@ type answer struct {
 	records []*dns.CAA
 	end     string // of the CNAMEs that begin there; "" where there is none
 	proven  bool
+	plain   bool // see [Set]
+	sources []string
+	lagging []resolver.Laggard
 	err     error
 	refused bool // see [Error]
 }
@@ -91,8 +110,8 @@ type answer struct {
 func (l *lookup) zoneful(ctx context.Context, name string) ([]string, []answer) {
 	if name != l.domain && publicSuffix(name) {
 		// Records are rare there and never new, so that a resolver's word is good enough for none.
-		if a := l.resolvers(ctx, name); a.err == nil && len(a.records) == 0 {
-			return []string{name}, []answer{a}
+		if m, err := l.c.Recursive.Ask(ctx, name, dns.TypeCAA); err == nil && noTopLevel(m, "", name) == nil && len(m.Answer) == 0 {
+			return []string{name}, []answer{{}}
 		}
 	}
 	zone, err := l.zone(ctx, name)
@@ -120,8 +139,9 @@ func (l *lookup) zoneful(ctx context.Context, name string) ([]string, []answer) 
 	return names, answers
 }
 
-// zone finds the zone of the domain or of a name above it, as far as resolvers know: a zone cut that they
-// have not heard of shows in a referral.
+// zone finds the zone of the domain or of a name above it, or one above that: a zone cut in between shows
+// in a referral. Resolvers are asked about the registered name only, since those below may not exist yet,
+// and a question about one that does not plants a denial.
 func (l *lookup) zone(ctx context.Context, name string) (authority.Zone, error) {
 	var found authority.Zone
 	for _, z := range l.known {
@@ -132,7 +152,14 @@ func (l *lookup) zone(ctx context.Context, name string) (authority.Zone, error) 
 	if found.Name != "" {
 		return found, nil
 	}
-	return l.c.Zone(ctx, name)
+	registered := name
+	for n := range dnsname.Ancestors(name) {
+		if publicSuffix(n) {
+			break
+		}
+		registered = n
+	}
+	return l.c.Zone(ctx, registered)
 }
 
 // publicSuffix reports whether names are registered below a name.
@@ -141,15 +168,18 @@ func publicSuffix(name string) bool {
 	return suffix == name && (icann || !strings.Contains(name, "."))
 }
 
+// fact is what one server says of a name.
+type fact struct {
+	server  string
+	records []*dns.CAA
+	target  string // of the CNAME; "." for the root, "" for none
+}
+
 // authorities asks every server of the zone. passed are the CNAMEs that led to the name.
 func (l *lookup) authorities(ctx context.Context, zone authority.Zone, name string, passed []string) answer {
-	type fact struct {
-		records []string
-		target  string // of the CNAME; "." for the root, "" for none
-	}
 	var facts []fact
 	var failed []error
-	union := map[string]*dns.CAA{}
+	union := records{}
 	for _, a := range l.c.QueryAll(ctx, zone, name, dns.TypeCAA) {
 		if _, referral := errors.AsType[*authority.Referral](a.Err); referral {
 			below, err := l.c.Within(ctx, zone, name)
@@ -159,35 +189,35 @@ func (l *lookup) authorities(ctx context.Context, zone authority.Zone, name stri
 		}
 		err := a.Err
 		if err == nil {
-			err = noTopLevel(a.Msg, name)
+			err = noTopLevel(a.Msg, a.Server, name)
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", a.Server, err))
 			continue
 		}
-		f := fact{}
+		f := fact{server: a.Server}
 		for _, rr := range a.Msg.Answer {
 			if resolver.Canonical(rr.Header().Name) != name {
 				continue // what a server tells of a CNAME's target is another zone's business
 			}
 			switch rr := rr.(type) {
 			case *dns.CAA:
-				f.records = append(f.records, Text("", rr))
-				union[Text("", rr)] = rr
+				f.records = append(f.records, rr)
 			case *dns.CNAME:
 				f.target = cmp.Or(resolver.Canonical(rr.Target), ".")
 			}
 		}
-		slices.Sort(f.records)
+		union.add(f.records)
 		facts = append(facts, f)
 	}
 	if len(facts) == 0 {
 		return answer{err: fmt.Errorf("no server of the zone %s answers: %w", zone.Name, errors.Join(failed...))}
 	}
-	found := answer{proven: true}
+	found := answer{proven: true, lagging: disagree(name, union, facts)}
+	found.proven = len(found.lagging) == 0
 	var targets []string
 	for _, f := range facts {
-		found.proven = found.proven && f.target == facts[0].target && slices.Equal(f.records, facts[0].records)
+		found.sources = append(found.sources, f.server)
 		if f.target != "" && len(union) == 0 {
 			targets = append(targets, f.target)
 		}
@@ -198,14 +228,35 @@ func (l *lookup) authorities(ctx context.Context, zone authority.Zone, name stri
 		if at.err != nil {
 			return at
 		}
-		for _, rr := range at.records {
-			union[Text("", rr)] = rr
-		}
+		union.add(at.records)
 		found.end = at.end
 		found.proven = found.proven && at.proven
+		found.sources = append(found.sources, at.sources...)
+		found.lagging = append(found.lagging, at.lagging...)
 	}
-	found.records = sorted(union)
+	found.records = union.sorted()
 	return found
+}
+
+// disagree names the servers of a zone that do not have all that the zone is taken to have, or that have
+// another CNAME than others.
+func disagree(name string, union records, facts []fact) []resolver.Laggard {
+	var lagging []resolver.Laggard
+	for _, f := range facts {
+		says := ""
+		switch {
+		case len(union) > 0:
+			says = union.differs(name, name, f.records)
+		case f.target != "" && slices.ContainsFunc(facts, func(o fact) bool { return o.target != f.target }):
+			says = fmt.Sprintf("has the CNAME %s. at %s", strings.TrimSuffix(f.target, "."), name)
+		case f.target == "" && slices.ContainsFunc(facts, func(o fact) bool { return o.target != "" }):
+			says = "has no CNAME at " + name
+		}
+		if says != "" {
+			lagging = append(lagging, resolver.Laggard{Server: f.server, Says: says})
+		}
+	}
+	return lagging
 }
 
 // target learns of what a CNAME at name leads to. Names above it do not count.
@@ -230,44 +281,11 @@ func (l *lookup) target(ctx context.Context, name, target string, passed []strin
 
 var errEndless = errors.New("the CNAMEs lead nowhere")
 
-// fallback asks the resolvers because err keeps us from asking the authoritative servers.
-func (l *lookup) fallback(ctx context.Context, name string, err error) answer {
-	a := l.resolvers(ctx, name)
-	if a.err != nil {
-		a.refused = refused(err) || refused(a.err)
-		a.err = errors.Join(err, a.err)
-	}
-	return a
-}
-
-// resolvers asks the recursive resolvers, which follow CNAMEs. Theirs is no proof.
-func (l *lookup) resolvers(ctx context.Context, name string) answer {
-	m, err := l.c.Recursive.Ask(ctx, name, dns.TypeCAA)
-	if err == nil {
-		err = noTopLevel(m, name)
-	}
-	if err != nil {
-		return answer{err: err}
-	}
-	var a answer
-	union := map[string]*dns.CAA{}
-	for _, rr := range m.Answer {
-		switch rr := rr.(type) {
-		case *dns.CAA:
-			union[Text("", rr)] = rr
-		case *dns.CNAME:
-			a.end = resolver.Canonical(rr.Target)
-		}
-	}
-	a.records = sorted(union)
-	return a
-}
-
 // noTopLevel is an error for a top-level name that does not exist. Elsewhere NXDOMAIN is the same as no
 // records; for a removed one Boulder does not take it for that.
-func noTopLevel(m *dns.Msg, name string) error {
+func noTopLevel(m *dns.Msg, server, name string) error {
 	if m.Rcode == dns.RcodeNameError && !strings.Contains(name, ".") {
-		return &resolver.Error{Server: "the servers", Name: name, Type: dns.TypeCAA, Rcode: m.Rcode}
+		return &resolver.Error{Server: server, Name: name, Type: dns.TypeCAA, Rcode: m.Rcode}
 	}
 	return nil
 }
@@ -289,13 +307,4 @@ func refused(err error) bool {
 		return next != nil && all(next)
 	}
 	return all(err)
-}
-
-// sorted returns records in an order that does not depend on the servers'.
-func sorted(byText map[string]*dns.CAA) []*dns.CAA {
-	var rrs []*dns.CAA
-	for _, text := range slices.Sorted(maps.Keys(byText)) {
-		rrs = append(rrs, byText[text])
-	}
-	return rrs
 }

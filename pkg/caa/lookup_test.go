@@ -3,7 +3,6 @@ package caa
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/certhook/certhook/pkg/authority"
 	"github.com/certhook/certhook/pkg/dnsname"
 	"github.com/certhook/certhook/pkg/fault"
+	"github.com/certhook/certhook/pkg/resolver"
 	"github.com/certhook/certhook/tests/dnstest"
 )
 
@@ -21,14 +21,16 @@ import (
 type lab struct {
 	*dnstest.World
 	client   *authority.Client
-	one, two *dnstest.Server // of example.com
+	panel    resolver.Panel
+	r1, r2   *dnstest.Resolver // the panel
+	one, two *dnstest.Server   // of example.com
 	tld, cdn *dnstest.Server
 }
 
 const domain = "svc.example.com"
 
-// newLab makes a lab. At the end no resolver may have been asked below the domain, but about the top of a
-// CNAME's target or a name server's address.
+// newLab makes a lab. At the end the client's resolver may have been asked about registered names and name
+// servers only, and the panel about the domain and what is above it.
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	w := dnstest.New(t)
@@ -41,10 +43,13 @@ func newLab(t *testing.T) *lab {
 	w.AddZone("example.net", l.cdn)
 	w.AddZone("cdn.example.net", l.cdn)
 	l.client = &authority.Client{Recursive: w, Port: w.Port, Timeout: 400 * time.Millisecond}
+	l.r1, l.r2 = w.AddResolver(), w.AddResolver()
+	l.panel = panelOf(t, l.r1, l.r2)
 	t.Cleanup(func() {
 		for _, q := range w.Queries() {
-			about := q.Type == dns.TypeA || q.Type == dns.TypeAAAA || dnsname.Within(domain, q.Name)
-			if q.Recursive && !about && strings.Count(q.Name, ".") > 1 {
+			panel := q.Server != "" && q.Type == dns.TypeCAA && dnsname.Within(domain, q.Name)
+			client := q.Server == "" && (q.Type == dns.TypeA || q.Type == dns.TypeAAAA || strings.Count(q.Name, ".") <= 1)
+			if q.Recursive && !panel && !client {
 				t.Errorf("a resolver was asked: %v", q)
 			}
 		}
@@ -52,12 +57,25 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
+func panelOf(t *testing.T, resolvers ...*dnstest.Resolver) resolver.Panel {
+	t.Helper()
+	var endpoints []resolver.Endpoint
+	for _, r := range resolvers {
+		e, err := resolver.ParseEndpoint(r.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		endpoints = append(endpoints, e)
+	}
+	return resolver.NewPanel(endpoints)
+}
+
 // add adds records such as `svc.example.com CAA 0 issue "x"` to the zones that they lie in.
 func (l *lab) add(records ...string) {
 	for _, r := range records {
 		zone := ""
 		for _, z := range []string{"com", "example.com", "net", "cdn.example.net"} {
-			if dnsname.Within(strings.Fields(r)[0], z) {
+			if dnsname.Within(strings.TrimSuffix(strings.Fields(r)[0], "."), z) {
 				zone = z
 			}
 		}
@@ -189,7 +207,7 @@ func TestLookup(t *testing.T) {
 			if tt.prepare != nil {
 				tt.prepare(l)
 			}
-			s, err := Lookup(t.Context(), l.client, domain)
+			s, err := Lookup(t.Context(), l.client, l.panel, domain)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -221,20 +239,27 @@ func TestLookupFailure(t *testing.T) {
 			l.two.SetRcodeFor(name, dns.RcodeRefused)
 		}
 	}
+	deaf := func(l *lab) { l.r1.Close(); l.r2.Close() }
 	tests := map[string]struct {
 		prepare func(*lab)
 		name    string // that nobody tells of
 		refused bool
 	}{
-		"error codes at the domain": {servfail(domain), domain, true},
-		"error codes above it":      {servfail("example.com"), "example.com", true},
-		"no answer": {func(l *lab) {
-			l.one.SetDead(true)
-			l.two.SetDead(true)
-			l.FailAsk(domain, dnstest.ServFail)
-		}, domain, false},
-		"one error code, one dead": {func(l *lab) { servfail(domain)(l); l.two.SetDead(true) }, domain, false},
-		"resolvers fail":           {func(l *lab) { l.FailAsk(domain, dnstest.ServFail) }, domain, false},
+		"error codes at the domain":                    {servfail(domain), domain, true},
+		"error codes above it":                         {servfail("example.com"), "example.com", true},
+		"error codes, and no resolver":                 {func(l *lab) { servfail(domain)(l); deaf(l) }, domain, true},
+		"error codes, and an empty panel":              {func(l *lab) { servfail(domain)(l); l.panel = resolver.Panel{} }, domain, true},
+		"one error code, one dead, error codes of all": {func(l *lab) { servfail(domain)(l); l.two.SetDead(true) }, domain, true},
+		"one error code, one dead, and no resolver":    {func(l *lab) { servfail(domain)(l); l.two.SetDead(true); deaf(l) }, domain, false},
+		"one error code, one dead, and an empty panel": {func(l *lab) { servfail(domain)(l); l.two.SetDead(true); l.panel = resolver.Panel{} }, domain, false},
+		"nobody answers":                               {func(l *lab) { l.client.Port = 9; deaf(l) }, domain, false},
+		"nobody knows the zone":                        {func(l *lab) { l.FailAsk("example.com", dnstest.ServFail); deaf(l) }, domain, false},
+		"nobody knows the zone, and an empty panel":    {func(l *lab) { l.FailAsk("example.com", dnstest.ServFail); l.panel = resolver.Panel{} }, domain, false},
+		"no such top-level name, as all resolvers have": {func(l *lab) {
+			l.client.Recursive = withoutCom{l}
+			l.r1.SetRcodeFor("com", dns.RcodeNameError)
+			l.r2.SetRcodeFor("com", dns.RcodeNameError)
+		}, "com", true},
 		"a circle": {func(l *lab) {
 			l.add("svc.example.com CNAME a.example.com", "a.example.com CNAME svc.example.com")
 		}, domain, true},
@@ -242,22 +267,13 @@ func TestLookupFailure(t *testing.T) {
 			l.add("svc.example.com CNAME t.cdn.example.net")
 			l.cdn.SetRcodeFor("t.cdn.example.net", dns.RcodeServerFailure)
 		}, domain, true},
-		"no such top-level name": {func(l *lab) { l.client.Recursive = withoutCom{l} }, "com", true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t)
-			// A known zone, so that where only the domain fails it is asked about at all.
-			zone := authority.Zone{Name: "example.com", Servers: []authority.Server{
-				{Name: l.one.Host, Addrs: []netip.Addr{l.one.Addr}}, {Name: l.two.Host, Addrs: []netip.Addr{l.two.Addr}},
-			}}
-			known := []authority.Zone{zone}
-			if name == "resolvers fail" {
-				known = nil
-			}
 			tt.prepare(l)
-			s, err := Lookup(t.Context(), l.client, domain, known...)
+			s, err := Lookup(t.Context(), l.client, l.panel, domain)
 			e, ok := errors.AsType[*Error](err)
 			if !ok || fault.KindOf(err) != fault.Unknown || e.Name != tt.name || e.Refused != tt.refused {
 				t.Errorf("got %+v, %v (%+v)", s, err, e)
@@ -271,12 +287,12 @@ func TestLookupFailure(t *testing.T) {
 func TestLookupAsksLittle(t *testing.T) {
 	l := newLab(t)
 	l.add(`svc.example.com CAA 0 issue "letsencrypt.org"`)
-	zone, err := l.client.Zone(t.Context(), domain)
+	zone, err := l.client.Zone(t.Context(), "example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := len(l.Queries())
-	if _, err := Lookup(t.Context(), l.client, domain, zone); err != nil {
+	if _, err := Lookup(t.Context(), l.client, l.panel, domain, zone); err != nil {
 		t.Fatal(err)
 	}
 	for _, q := range l.Queries()[before:] {
@@ -291,10 +307,10 @@ func TestLookupAsksLittle(t *testing.T) {
 
 func TestLookupEndsWithContext(t *testing.T) {
 	l := newLab(t)
-	l.FailAsk(domain, dnstest.Timeout)
+	l.FailAsk("example.com", dnstest.Timeout)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if s, err := Lookup(ctx, l.client, domain); fault.KindOf(err) != fault.Unknown {
+	if s, err := Lookup(ctx, l.client, l.panel, domain); fault.KindOf(err) != fault.Unknown {
 		t.Errorf("got %+v, %v", s, err)
 	}
 }

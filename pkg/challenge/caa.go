@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/certhook/certhook/pkg/caa"
@@ -14,12 +16,18 @@ import (
 	"github.com/certhook/certhook/pkg/journal"
 )
 
-// Issuance is who is to issue and to whom. Without Issuer the CAA records are not looked at.
+// Issuance is who is to issue and to whom.
 type Issuance struct {
 	Server     string // directory URL of the CA
-	Issuer     string // the CA's name in CAA records; "" where it is not known
 	CertbotDir string // certbot's --config-dir, where the account is found
+
+	// Issuers tells what CAA records call the CA, the name to use first; it may have to ask the CA. An error
+	// means that they are not checked. Without it they are not even looked at.
+	Issuers func(context.Context) ([]string, error)
 }
+
+// issuersTimeout is how long the CA may take to tell its name: a hook call waits as long at worst.
+const issuersTimeout = 5 * time.Second
 
 const (
 	// StepCAA happens once a domain.
@@ -31,23 +39,34 @@ const (
 // method is how we have the CA validate.
 const method = "dns-01"
 
-// lookup is what was found of a domain's CAA records.
+// lookup is what was found of a domain's CAA records, and of what they call the CA.
 type lookup struct {
-	set  caa.Set
-	err  error
-	took time.Duration
+	issuers []string
+	unnamed error // why there are no issuers
+	set     caa.Set
+	err     error
+	took    time.Duration
 }
 
 // lookUpCAA starts to look for the CAA records and returns a function that waits for the outcome.
 func (h *Hooks) lookUpCAA(ctx context.Context, domain string) func() lookup {
-	if h.Issuance.Issuer == "" {
+	if h.Issuance.Issuers == nil {
 		return func() lookup { return lookup{} }
 	}
 	done := make(chan lookup, 1)
 	go func() {
 		began := time.Now()
-		set, err := caa.Lookup(ctx, h.DNS, domain)
-		done <- lookup{set, err, time.Since(began)}
+		var l lookup
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, issuersTimeout)
+			defer cancel()
+			l.issuers, l.unnamed = h.Issuance.Issuers(ctx)
+		})
+		wg.Go(func() { l.set, l.err = caa.Lookup(ctx, h.DNS, h.Panel, domain) })
+		wg.Wait()
+		l.took = time.Since(began)
+		done <- l
 	}()
 	return func() lookup { return <-done }
 }
@@ -56,10 +75,15 @@ func (h *Hooks) lookUpCAA(ctx context.Context, domain string) func() lookup {
 // only by proof of authoritative servers. unlocked says that others than the account may get certificates
 // for it, and what to do about that; "" if not.
 func (h *Hooks) checkCAA(c certbot.Challenge, l lookup) (unlocked string, err error) {
-	if h.Issuance.Issuer == "" {
-		if c.First() && h.Issuance.Server != "" {
-			h.Log.Warn(fmt.Sprintf("CAA records are not checked: what the CA at %s is called in them is not known; set ISSUER_DOMAIN_NAME", h.Issuance.Server))
+	if h.Issuance.Issuers == nil {
+		return "", nil
+	}
+	if l.unnamed != nil {
+		level := slog.LevelInfo
+		if c.First() {
+			level = slog.LevelWarn
 		}
+		h.Log.Log(context.Background(), level, fmt.Sprintf("CAA records are not checked: %v; set ISSUER_DOMAIN_NAME", l.unnamed))
 		return "", nil
 	}
 	s := Step{Name: StepCAA, Domain: c.Domain, Took: l.took}
@@ -72,7 +96,7 @@ func (h *Hooks) checkCAA(c certbot.Challenge, l lookup) (unlocked string, err er
 	if c.First() && len(owner.several) > 0 {
 		h.Log.Warn(fmt.Sprintf("certbot has several accounts at %s, and no certificate for these names that would tell which one counts: CAA records are checked without the account", h.Issuance.Server))
 	}
-	q := caa.Question{Domain: c.Domain, Issuer: h.Issuance.Issuer, Method: method, Account: owner.uri}
+	q := caa.Question{Domain: c.Domain, Issuer: l.issuers[0], Also: l.issuers[1:], Method: method, Account: owner.uri}
 	result, forbidden := judge(q, set, c)
 	switch {
 	case forbidden && set.Proven:
@@ -164,11 +188,14 @@ func (i Issuance) account(names []string) owner {
 
 // mend says what is wrong and how to mend it.
 func (o owner) mend(q caa.Question, set caa.Set, r caa.Result) string {
-	what := r.Fault
+	what := []string{r.Fault.String()}
 	if r.Allowed {
-		what = r.Gap
+		what = nil
+		for _, gap := range r.Gaps {
+			what = append(what, gap.String())
+		}
 	}
-	return fmt.Sprintf("%s; %s", what, o.advice(q, set, r))
+	return fmt.Sprintf("%s; %s", strings.Join(what, ", and "), o.advice(q, set, r))
 }
 
 func (o owner) advice(q caa.Question, set caa.Set, r caa.Result) string {

@@ -1,6 +1,8 @@
 package challenge
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/certhook/certhook/pkg/certbot"
 	"github.com/certhook/certhook/pkg/fault"
+	"github.com/certhook/certhook/pkg/resolver"
 )
 
 const acmeServer = "https://acme-v02.api.letsencrypt.org/directory"
@@ -25,11 +28,16 @@ func lockOf(domain string) string {
 func newCAALab(t *testing.T, accounts ...int) *lab {
 	t.Helper()
 	l := newLab(t)
-	l.Issuance = Issuance{Server: acmeServer, Issuer: "letsencrypt.org", CertbotDir: t.TempDir()}
+	l.Issuance = Issuance{Server: acmeServer, CertbotDir: t.TempDir(), Issuers: called("letsencrypt.org")}
 	for _, n := range accounts {
 		l.regr(t, fmt.Sprint(n), fmt.Sprintf(`{"body": {}, "uri": %q}`, acct(n)))
 	}
 	return l
+}
+
+// called has CAA records call the CA by these names.
+func called(names ...string) func(context.Context) ([]string, error) {
+	return func(context.Context) ([]string, error) { return names, nil }
 }
 
 func (l *lab) regr(t *testing.T, id, text string) {
@@ -132,6 +140,15 @@ func TestCAAWithoutProof(t *testing.T) {
 	l := newCAALab(t, 1)
 	l.add(`a.example.com. CAA 0 issue "other.example"`)
 	l.DNS.Port = 9 // where no authoritative server answers
+	var endpoints []resolver.Endpoint
+	for range resolver.Quorum {
+		e, err := resolver.ParseEndpoint(l.world.AddResolver().URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		endpoints = append(endpoints, e)
+	}
+	l.Panel = resolver.NewPanel(endpoints)
 	l.Propagation.Mode = "none"
 	l.presentAll(t, order(1, "a.example.com")) // which fails for want of the alias zone's servers
 	w := slices.DeleteFunc(l.warnings(), func(s string) bool { return !strings.Contains(s, "CAA") })
@@ -293,17 +310,60 @@ func TestUnlockedCNAME(t *testing.T) {
 	}
 }
 
+// A CA that does not tell its name stops nothing.
 func TestUnknownIssuer(t *testing.T) {
 	l := newCAALab(t, 1)
-	l.Issuance.Issuer = ""
+	l.Issuance.Issuers = func(ctx context.Context) ([]string, error) {
+		if _, bounded := ctx.Deadline(); !bounded {
+			t.Error("the CA may take for ever")
+		}
+		return nil, errors.New("the CA is silent")
+	}
 	l.add(`example.com. CAA 0 issue "other.example"`)
 	for _, err := range l.presentAll(t, order(1, "a.example.com", "b.example.com")) {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if w := l.warnings(); len(w) != 1 || !strings.Contains(w[0], "ISSUER_DOMAIN_NAME") {
+	if w := l.warnings(); len(w) != 1 || !strings.Contains(w[0], "ISSUER_DOMAIN_NAME") || !strings.Contains(w[0], "the CA is silent") {
 		t.Errorf("warnings: %q", w)
+	}
+}
+
+// A CA may have several names; the record to add has the first.
+func TestSeveralIssuers(t *testing.T) {
+	l := newCAALab(t, 1)
+	l.Issuance.Issuers = called("ca.example", "also.example")
+	lock := func(issuer string) string {
+		return strings.Replace(lockOf("a.example.com"), "letsencrypt.org", issuer, 1)
+	}
+	l.add(lock("also.example"))
+	for _, err := range l.presentAll(t, order(1, "a.example.com", "b.example.com")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := l.warnings()
+	add := strings.ReplaceAll(lock("ca.example"), "a.example.com", "b.example.com")
+	if len(w) != 1 || !strings.Contains(w[0], add) || strings.Contains(w[0], "a.example.com.") {
+		t.Errorf("warnings: %q", w)
+	}
+}
+
+// Every record that opens a domain is named.
+func TestAllGapsAreNamed(t *testing.T) {
+	l := newCAALab(t, 1)
+	open := []string{`a.example.com. CAA 0 issue "letsencrypt.org"`, `a.example.com. CAA 0 issue "other.example"`}
+	l.add(lockOf("a.example.com"), open[0], open[1])
+	l.presentAll(t, order(1, "a.example.com"))
+	w := l.warnings()
+	if len(w) != 1 {
+		t.Fatalf("warnings: %q", w)
+	}
+	for _, part := range []string{open[0] + " lets every account", open[1] + " lets another CA", "; remove " + open[0] + " and " + open[1]} {
+		if !strings.Contains(w[0], part) {
+			t.Errorf("no %q in %s", part, w[0])
+		}
 	}
 }
 

@@ -3,11 +3,12 @@
 package setup
 
 import (
-	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -95,7 +96,7 @@ func Hooks(s *config.Settings, log *slog.Logger) (*challenge.Hooks, error) {
 		ProviderTimeout: s.ProviderTimeout,
 		DNS:             &authority.Client{Recursive: &resolver.Recursive{Endpoints: endpoints}},
 		Panel:           resolver.NewPanel(endpoints),
-		Issuance:        challenge.Issuance{Server: s.ACMEServer, Issuer: cmp.Or(s.IssuerDomain, caa.KnownIssuer(s.ACMEServer)), CertbotDir: s.CertbotConfigDir},
+		Issuance:        challenge.Issuance{Server: s.ACMEServer, CertbotDir: s.CertbotConfigDir, Issuers: issuers(s)},
 		Propagation: propagation.Options{
 			Mode: propagation.Mode(s.Propagation), Timeout: s.PropagationTimeout, Extra: s.PropagationWait, Resolvers: endpoints,
 		},
@@ -104,6 +105,24 @@ func Hooks(s *config.Settings, log *slog.Logger) (*challenge.Hooks, error) {
 		Journal:        store,
 		Log:            log,
 	}, nil
+}
+
+// issuers returns a function that tells what CAA records call the CA. It asks the CA once at most, and only
+// where neither the settings nor we know.
+func issuers(s *config.Settings) func(context.Context) ([]string, error) {
+	var mu sync.Mutex
+	asked := false
+	var names []string
+	var err error
+	return func(ctx context.Context) ([]string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !asked {
+			names, err = caa.Issuer(ctx, nil, s.IssuerDomain, s.ACMEServer)
+			asked = true
+		}
+		return names, err
+	}
 }
 
 func openProvider(s *config.Settings) (provider.Provider, error) {
