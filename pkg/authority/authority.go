@@ -1,7 +1,7 @@
 // Package authority finds the zone that a name lies in and asks that zone's own servers. A recursive
-// resolver is only asked where its cache does no harm: for zones at and above a name that the caller
-// vouches for, and for the addresses of name servers; never at or below an _acme-challenge label, where a
-// question before the answer exists plants a negative one for up to a day.
+// resolver is only asked where its cache does no harm: for zones at and above registered domains or a name
+// that the caller vouches for, and for the addresses of name servers. Anywhere else a question before the
+// answer exists plants a negative one for up to a day. At and below an _acme-challenge label none is asked.
 package authority
 
 import (

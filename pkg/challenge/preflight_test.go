@@ -1,11 +1,17 @@
 package challenge
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/miekg/dns"
+
+	"github.com/certhook/certhook/pkg/dnsname"
 	"github.com/certhook/certhook/pkg/fault"
+	"github.com/certhook/certhook/pkg/resolver"
 	"github.com/certhook/certhook/tests/dnstest"
 )
 
@@ -92,8 +98,58 @@ func TestPreflight(t *testing.T) {
 				t.Errorf("warned: %v, want %v\n%s", warned, tt.warns, l.log)
 			}
 			for _, q := range l.world.Queries() {
-				if q.Recursive && strings.HasPrefix(q.Name, "_acme-challenge.") {
+				if below := dnsname.Below(q.Name, "example.com") || dnsname.Below(q.Name, "example.net"); q.Recursive && q.Type == dns.TypeNS && below {
 					t.Errorf("a resolver was asked about %s", q.Name)
+				}
+			}
+		})
+	}
+}
+
+// Where only resolvers can be asked, their word is a warning at most, and to a rehearsal no proof.
+func TestPreflightByResolvers(t *testing.T) {
+	const domain = "svc.example.com"
+	line := dnsname.Challenge(domain) + ". CNAME " + record(domain) + "."
+	for name, tt := range map[string]struct {
+		prepare func(*lab)
+		warns   bool
+	}{
+		"leads there": {func(l *lab) { l.delegate(domain) }, false},
+		"missing":     {func(*lab) {}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			tt.prepare(l)
+			l.production.SetBlocked(netip.MustParseAddr("127.0.0.1"))
+			l.DNS.Timeout = 300 * time.Millisecond
+			var endpoints []resolver.Endpoint
+			for range 2 {
+				e, err := resolver.ParseEndpoint(l.world.AddResolver().URL())
+				if err != nil {
+					t.Fatal(err)
+				}
+				endpoints = append(endpoints, e)
+			}
+			l.Panel = resolver.NewPanel(endpoints)
+			if _, err := l.Present(t.Context(), order(1, domain)[0], caller(t)); err != nil {
+				t.Fatal(err)
+			}
+			l.wantValues(t, domain, val(1))
+			warned := slices.ContainsFunc(l.steps, func(s Step) bool { return s.Warn && strings.Contains(s.Detail, line) })
+			if warned != tt.warns {
+				t.Errorf("warned of %q: %v, want %v\n%s", line, warned, tt.warns, l.log)
+			}
+			if _, err := l.CleanUp(t.Context(), order(1, domain)[0], caller(t)); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Rehearse(t.Context(), []string{domain}); !tt.warns && err != nil {
+				t.Error(err)
+			} else if tt.warns {
+				wantKind(t, err, fault.Unknown, line)
+			}
+			for _, q := range l.world.Matching(record(domain), dns.TypeANY) {
+				if q.Recursive {
+					t.Errorf("a resolver was asked: %v", q)
 				}
 			}
 		})
