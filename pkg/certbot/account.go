@@ -110,10 +110,10 @@ func distinct(accounts []Account) []Account {
 	return kept
 }
 
-// elsewhere lists the directory URLs of the other servers at which certbot has an account. The tree of
-// directories that tells them has no scheme; ACME's is https (RFC 8555, section 6.1).
-func elsewhere(configDir, server string) []string {
-	root, own := filepath.Join(configDir, "accounts"), accountsDir(configDir, server)
+// servers lists the directory URLs of the servers at which certbot has an account. The tree of directories
+// that tells them has no scheme; ACME's is https (RFC 8555, section 6.1).
+func servers(configDir string) []string {
+	root := filepath.Join(configDir, "accounts")
 	var urls []string
 	var walk func(dir string, above []fs.FileInfo)
 	walk = func(dir string, above []fs.FileInfo) {
@@ -131,7 +131,7 @@ func elsewhere(configDir, server string) []string {
 				walk(path, append(above, self))
 			}
 		}
-		if path, err := filepath.Rel(root, dir); has && err == nil && dir != root && dir != own {
+		if path, err := filepath.Rel(root, dir); has && err == nil && dir != root {
 			urls = append(urls, "https://"+filepath.ToSlash(path))
 		}
 	}

@@ -84,5 +84,5 @@ func (b *Book) choose(meant func(Lineage) bool) (Account, error) {
 	case len(b.unreadable) > 0:
 		return Account{}, usage(b.unreadable[0])
 	}
-	return Account{}, usage(&NoAccount{ConfigDir: b.configDir, Server: b.server, Elsewhere: elsewhere(b.configDir, b.server)})
+	return Account{}, usage(&NoAccount{ConfigDir: b.configDir, Server: b.server, Elsewhere: servers(b.configDir)})
 }

@@ -43,6 +43,7 @@ func TestAccountForName(t *testing.T) {
 	c.lineage("same", production, "a", "*.svc.example.com")
 	c.lineage("elsewhere", staging, "b", "svc.example.com")
 	c.lineage("unusable", production, "broken", "broken.example.com")
+	c.lineage("addresses", production, "a")
 
 	book := ReadBook(c.path, production)
 	for name, want := range map[string][]int{
@@ -139,6 +140,7 @@ func TestNoAccount(t *testing.T) {
 				c.link("..", "accounts/loop.example")
 				c.write("accounts/"+stg+"/broken/regr.json", "{")
 				c.write("accounts/empty.example/directory/.keep", "")
+				c.account("", "nowhere", 3)
 			},
 			elsewhere: []string{"https://acme-v01.api.letsencrypt.org/directory", production, "https://ca.example/acme/directory"},
 			text:      []string{"Let's Encrypt's production server", "https://ca.example/acme/directory", "none at https://ca.example/acme/v2/directory"},

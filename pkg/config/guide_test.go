@@ -11,7 +11,7 @@ import (
 // TestKeysOfTheGuide wants no other program to stop over them, or to hold the webhook's token.
 func TestKeysOfTheGuide(t *testing.T) {
 	credentials := t.TempDir()
-	if err := os.WriteFile(filepath.Join(credentials, "dns_webhook_token"), []byte("t0ken"), 0o400); err != nil {
+	if err := os.WriteFile(filepath.Join(credentials, "dns_webhook_token"), []byte("t0ken"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	wrong := map[string]string{
@@ -33,12 +33,14 @@ func TestKeysOfTheGuide(t *testing.T) {
 		opts.Environ = env
 		refuse(t, opts, parts...)
 	}
-	if s := load(t, Options{Environ: env[1:2]}); !s.WebhookToken.IsZero() {
-		t.Error("a hook reads the webhook's token from the credentials")
-	}
 	if s := load(t, Options{Environ: env[1:2], Guide: true}); s.WebhookToken.Reveal() != "t0ken" {
 		t.Error("the webhook's token is not read from the credentials")
 	}
+	if err := os.Truncate(filepath.Join(credentials, "dns_webhook_token"), 0); err != nil {
+		t.Fatal(err)
+	}
+	load(t, Options{Environ: env[1:2]}) // a hook does not even look at it
+	refuse(t, Options{Environ: env[1:2], Guide: true}, "dns_webhook_token", "empty")
 }
 
 func TestNeedSetup(t *testing.T) {
