@@ -42,15 +42,25 @@ func CheckConfig(c *cli.Context, environ []string) error {
 	if _, err := openProvider(s); err != nil {
 		return err
 	}
-	for _, w := range s.Warnings {
-		fmt.Fprintf(c.App.ErrWriter, "%s: warning: %s\n", c.App.Name, w)
-	}
+	sayFine(c, s)
+	return nil
+}
+
+// sayFine is what a check of settings ends with if nothing is wrong with them.
+func sayFine(c *cli.Context, s *config.Settings) {
+	Warn(c, s)
 	from := s.File
 	if from == "" {
 		from = "the environment (there is no file)"
 	}
 	fmt.Fprintf(c.App.Writer, "the settings from %s are fine\n", from)
-	return nil
+}
+
+// Warn tells on stderr what is odd about settings.
+func Warn(c *cli.Context, s *config.Settings) {
+	for _, w := range s.Warnings {
+		fmt.Fprintf(c.App.ErrWriter, "%s: warning: %s\n", c.App.Name, w)
+	}
 }
 
 // Log opens the log that the settings name. One that cannot be written is a warning: it must not stop a

@@ -1,0 +1,52 @@
+package guide
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/certhook/certhook/pkg/delegation"
+)
+
+// challengeRecord leads a CA from the domain to the alias zone.
+func (p Plan) challengeRecord() Record {
+	return Record{
+		Kind: ChallengeCNAME, Name: p.Target.Challenge, Type: "CNAME", Value: p.Target.Record + ".", Exact: true,
+		Note: fmt.Sprintf("leads the CA to the alias zone %s, the only one that this machine's DNS credential needs; made once", p.Target.Alias),
+	}
+}
+
+// checkChallenge looks whether a CA is led to where the hooks write, with the hooks' own check.
+func (g *Guide) checkChallenge(ctx context.Context, p Plan) Finding {
+	f := Finding{Kind: ChallengeCNAME}
+	if p.wantsChallenge() {
+		f.Records = []Record{p.challengeRecord()}
+	}
+	v := delegation.Check(ctx, g.DNS, g.Panel, p.Target)
+	f.Detail = v.Reason
+	f.Source = source(v.Source == delegation.Resolvers, v.Plain)
+	f.Lagging = v.Lagging
+	switch v.Status {
+	case delegation.OK:
+		f.Status = OK
+		f.Lagging = append(f.Lagging, delegation.Lagging(ctx, g.Panel, p.Target, v)...)
+	case delegation.Wrong:
+		f.Status = Wrong
+		if v.Missing {
+			f.Status = Missing
+		}
+	default:
+		f.Status = Unknown
+	}
+	return f
+}
+
+// source says who told.
+func source(resolvers, plain bool) Source {
+	switch {
+	case plain:
+		return PlainDNS
+	case resolvers:
+		return Resolvers
+	}
+	return Authoritative
+}

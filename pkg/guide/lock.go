@@ -1,0 +1,103 @@
+package guide
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/certhook/certhook/pkg/caa"
+)
+
+// question is what a CA has to decide for the account.
+func (p Plan) question(account string) caa.Question {
+	q := caa.Question{Domain: p.Domain, Wildcard: p.Wildcard, Method: string(p.Method), Account: account}
+	if len(p.CAA.Issuers) > 0 {
+		q.Issuer, q.Also = p.CAA.Issuers[0], p.CAA.Issuers[1:]
+	}
+	return q
+}
+
+// judge evaluates the set for the account that it suits best: which one of several certbot will use nobody
+// knows yet.
+func (p Plan) judge(s caa.Set) (caa.Question, caa.Result) {
+	best := p.question("")
+	if len(p.CAA.Accounts) > 0 {
+		best = p.question(p.CAA.Accounts[0])
+	}
+	result := caa.Evaluate(best, s)
+	for _, account := range p.CAA.Accounts {
+		q := p.question(account)
+		r := caa.Evaluate(q, s)
+		if r.Allowed && r.Lock == caa.Locked {
+			return q, r
+		}
+	}
+	return best, result
+}
+
+// checkCAA looks whether the CAA records let the account issue, and whether they keep everybody else out.
+// Where the plan asks for no CAA only a refusal is a fault.
+func (g *Guide) checkCAA(ctx context.Context, p Plan) Finding {
+	f := Finding{Kind: CAA}
+	s, err := caa.Lookup(ctx, g.DNS, g.Panel, p.Domain)
+	if p.Include[CAA] {
+		f.Records, _ = p.lockRecords(s, g.flat(ctx, p))
+	}
+	if err != nil {
+		f.Status, f.Detail = Unknown, fmt.Sprintf("cannot tell whether CAA records allow it: %v", err)
+		if e, ok := errors.AsType[*caa.Error](err); ok && e.Refused {
+			f.Detail = fmt.Sprintf("the servers fail when asked for CAA records, and a CA does not issue then: %v", err)
+		}
+		return f
+	}
+	f.Source = source(!s.Proven && s.Plain, s.Plain)
+	f.Lagging = s.Lagging
+	if len(s.Records) > 0 {
+		f.Lagging = append(f.Lagging, caa.Lagging(ctx, g.Panel, s)...)
+	}
+	q, r := p.judge(s)
+	for _, n := range r.Notes {
+		f.Notes = append(f.Notes, n.String())
+	}
+	switch {
+	case !r.Allowed:
+		f.Status, f.Detail = Wrong, "CAA forbids it: "+r.Fault.String()
+	case !p.Include[CAA]:
+		f.Status, f.Detail = OK, "CAA does not forbid it"
+		return f
+	case r.Lock == caa.Locked && p.CAA.Problem != "":
+		f.Status, f.Detail = Unknown, fmt.Sprintf("CAA of %s ties it to an account, whether to this machine's cannot be told", s.Owner)
+	case r.Lock == caa.Locked:
+		f.Status, f.Detail = OK, fmt.Sprintf("CAA of %s lets the account issue and nobody else", s.Owner)
+		return f
+	default:
+		f.Status, f.Accepted = Open, g.AllowMissingCAA
+		f.Detail = "no CAA record locks it to the ACME account"
+		if r.Lock == caa.Open {
+			f.Detail = "CAA does not lock it to the ACME account: " + gaps(r.Gaps)
+		}
+	}
+	f.Advice = p.advice(q, s, r)
+	return f
+}
+
+// gaps tells every record that opens a lock.
+func gaps(list []caa.Finding) string {
+	var parts []string
+	for _, gap := range list {
+		parts = append(parts, gap.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
+// advice says how to mend what is wrong with the set.
+func (p Plan) advice(q caa.Question, s caa.Set, r caa.Result) string {
+	switch {
+	case p.CAA.Problem != "":
+		return p.CAA.Problem
+	case len(p.CAA.Accounts) > 1:
+		return p.severalAccounts()
+	}
+	return q.Advice(s, r)
+}

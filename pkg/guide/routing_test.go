@@ -1,0 +1,120 @@
+package guide
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+)
+
+func TestRoutingCNAME(t *testing.T) {
+	t.Parallel()
+	const gw = "gw.example.net"
+	tests := []struct {
+		name    string
+		of      string // domain unless said
+		zone    []string
+		gateway []string // addresses
+		method  Method
+		want    Status
+		remark  string
+	}{
+		{name: "CNAME", zone: []string{"svc.example.com CNAME " + gw}, gateway: []string{"A 192.0.2.9"}, want: OK},
+		{name: "CNAME by way of another", zone: []string{"svc.example.com CNAME via.example.com", "via.example.com CNAME " + gw}, gateway: []string{"A 192.0.2.9"}, want: OK},
+		{name: "CNAME of a wildcard", of: "*." + domain, zone: []string{"*.svc.example.com CNAME " + gw}, gateway: []string{"A 192.0.2.9"}, want: OK},
+		{name: "target does not resolve, dns-01", zone: []string{"svc.example.com CNAME " + gw}, want: OK, remark: "target does not resolve"},
+		{name: "target does not resolve, tls-alpn-01", zone: []string{"svc.example.com CNAME " + gw}, method: TLSALPN01, want: Wrong},
+		{name: "target resolves, tls-alpn-01", zone: []string{"svc.example.com CNAME " + gw}, gateway: []string{"AAAA 2001:db8::9"}, method: TLSALPN01, want: OK},
+		{name: "flattened apex", of: "example.com", zone: []string{"example.com A 192.0.2.9"}, gateway: []string{"A 192.0.2.9", "A 192.0.2.10"}, want: OK},
+		{name: "flattened, IPv6 only", of: "example.com", zone: []string{"example.com AAAA 2001:db8::9"}, gateway: []string{"AAAA 2001:db8::9"}, want: OK},
+		{name: "an address too many", of: "example.com", zone: []string{"example.com A 192.0.2.9", "example.com A 192.0.2.66"}, gateway: []string{"A 192.0.2.9"}, want: Wrong},
+		{name: "other addresses", zone: []string{"svc.example.com A 192.0.2.1"}, gateway: []string{"A 192.0.2.9"}, want: Wrong},
+		{name: "addresses, and the gateway has none", zone: []string{"svc.example.com A 192.0.2.1"}, want: Wrong},
+		{name: "CNAME elsewhere", zone: []string{"svc.example.com CNAME old.example.com", "old.example.com A 192.0.2.1"}, gateway: []string{"A 192.0.2.9"}, want: Wrong},
+		{name: "CNAME elsewhere that ends at the same addresses", zone: []string{"svc.example.com CNAME old.example.com", "old.example.com A 192.0.2.9"}, gateway: []string{"A 192.0.2.9"}, want: OK},
+		{name: "nothing", gateway: []string{"A 192.0.2.9"}, want: Missing},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			for _, rr := range tt.zone {
+				s.Add("example.com", rr)
+			}
+			for _, a := range tt.gateway {
+				s.Add("example.net", gw+" "+a)
+			}
+			name := tt.of
+			if name == "" {
+				name = domain
+			}
+			p := plan(t, name, func(p *Plan) {
+				p.Gateway, p.Include = gw, map[Kind]bool{CNAME: true}
+				if tt.method != "" {
+					p.Method = tt.method
+				}
+			})
+			f := finding(t, s.Check(t.Context(), []Plan{p}), CNAME)
+			if f.Status != tt.want || !strings.Contains(f.Detail, tt.remark) {
+				t.Errorf("%+v, want %s", f, tt.want)
+			}
+			if f.Status != OK && f.Status != Unknown && f.Advice == "" {
+				t.Errorf("nothing is said of what to do: %+v", f)
+			}
+		})
+	}
+}
+
+func TestRoutingTXT(t *testing.T) {
+	t.Parallel()
+	const name = "_app.svc.example.com"
+	long := strings.Repeat("0123456789", 30)
+	tests := []struct {
+		name  string
+		value string // "id:443" unless said
+		zone  []string
+		set   func(*scene)
+		want  Status
+		late  []int // resolvers
+	}{
+		{name: "stands", zone: []string{name + ` TXT "id:443"`}, want: OK},
+		{name: "split", value: long, zone: []string{name + ` TXT "` + long[:200] + `" "` + long[200:] + `"`}, want: OK},
+		{name: "nothing", want: Missing},
+		{name: "another value", zone: []string{name + ` TXT "id:80"`}, want: Wrong},
+		{name: "two values", zone: []string{name + ` TXT "id:80"`, name + ` TXT "id:443"`}, want: OK},
+		{name: "a resolver lags", zone: []string{name + ` TXT "id:443"`}, set: func(s *scene) { s.resolvers[1].SetAnswer(name, dns.TypeTXT) }, want: OK, late: []int{1}},
+		{name: "unreachable, both see it", zone: []string{name + ` TXT "id:443"`}, set: (*scene).block, want: OK},
+		{name: "unreachable, one sees it", zone: []string{name + ` TXT "id:443"`}, set: func(s *scene) {
+			s.block()
+			s.resolvers[1].SetAnswer(name, dns.TypeTXT)
+		}, want: Missing, late: []int{1}},
+		{name: "unreachable, one answers", zone: []string{name + ` TXT "id:443"`}, set: func(s *scene) { s.block(); s.resolvers[0].Close() }, want: Unknown},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			for _, rr := range tt.zone {
+				s.Add("example.com", rr)
+			}
+			if tt.set != nil {
+				tt.set(s)
+			}
+			p := plan(t, domain, func(p *Plan) {
+				p.TXTName, p.TXTValue, p.Include = name, "id:443", map[Kind]bool{TXT: true}
+				if tt.value != "" {
+					p.TXTValue = tt.value
+				}
+			})
+			f := finding(t, s.Check(t.Context(), []Plan{p}), TXT)
+			var late []string
+			for _, i := range tt.late {
+				late = append(late, s.resolvers[i].URL())
+			}
+			if f.Status != tt.want || !slices.Equal(laggards(f), late) {
+				t.Errorf("%+v, want %s, lagging %q", f, tt.want, late)
+			}
+		})
+	}
+}

@@ -1,0 +1,110 @@
+package guide
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// WriteText prints prescriptions for people: each record on a line of its own that can be pasted into a
+// zone file, what it is for above it.
+func WriteText(w io.Writer, list []Prescription) {
+	for i, p := range list {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "# %s\n", p.Name)
+		for _, r := range p.Records {
+			fmt.Fprintf(w, "\n# %s\n%s\n", r.Note, r.Line())
+		}
+		for _, n := range p.Notes {
+			fmt.Fprintf(w, "\n# note: %s\n", n)
+		}
+	}
+}
+
+// zoneTTL is the TTL of records in a zone file, in seconds: short enough to correct a mistake soon.
+const zoneTTL = 300
+
+// WriteZoneFile prints prescriptions as a zone file (RFC 1035, section 5) to import: each record once, sorted
+// by name, with notes as comments.
+func WriteZoneFile(w io.Writer, list []Prescription) {
+	var records []Record
+	for _, p := range list {
+		for _, r := range p.Records {
+			if !slices.ContainsFunc(records, func(o Record) bool { return o.Line() == r.Line() }) {
+				records = append(records, r)
+			}
+		}
+	}
+	slices.SortStableFunc(records, func(a, b Record) int { return strings.Compare(reversed(a.Name), reversed(b.Name)) })
+	for _, r := range records {
+		fmt.Fprintf(w, "%s. %d IN %s %s\n", r.Name, zoneTTL, r.Type, r.Value)
+	}
+	for _, p := range list {
+		for _, n := range p.Notes {
+			fmt.Fprintf(w, "; %s: %s\n", p.Name, n)
+		}
+	}
+}
+
+// reversed puts the labels of a name in the order from the root down, so that what belongs to one zone
+// stands together.
+func reversed(name string) string {
+	labels := strings.Split(name, ".")
+	slices.Reverse(labels)
+	return strings.Join(labels, "\x00")
+}
+
+// label says a finding's kind to people.
+func (k Kind) label() string {
+	return cmp.Or(map[Kind]string{ChallengeCNAME: "challenge", CAA: "CAA", CNAME: "routing", TXT: "routing TXT"}[k], string(k))
+}
+
+// Line tells a finding in one line.
+func (f Finding) Line(name string) string {
+	status := string(f.Status)
+	if f.Accepted {
+		status = "accepted"
+	}
+	text := fmt.Sprintf("%-8s  %-11s  %s: %s", status, f.Kind.label(), name, f.Detail)
+	if !f.Fine() || f.Accepted {
+		if f.Advice != "" {
+			text += "; " + f.Advice
+		}
+	}
+	return text
+}
+
+// More tells what else there is to a finding, a line each.
+func (f Finding) More() []string {
+	var lines []string
+	for _, l := range f.Lagging {
+		lines = append(lines, fmt.Sprintf("lagging: %s %s", l.Server, l.Says))
+	}
+	for _, n := range f.Notes {
+		lines = append(lines, "note: "+n)
+	}
+	switch {
+	case f.Status == Unknown:
+	case f.Source == Resolvers:
+		lines = append(lines, "note: told by resolvers, since no authoritative server could be asked")
+	case f.Source == PlainDNS:
+		lines = append(lines, "note: told by resolvers over plain DNS, which is weaker evidence: anybody on the way could have written it")
+	}
+	return lines
+}
+
+// WriteReport prints all findings for people.
+func WriteReport(w io.Writer, results []Result) {
+	for _, r := range results {
+		for _, f := range r.Findings {
+			fmt.Fprintln(w, f.Line(r.Name))
+			for _, line := range f.More() {
+				fmt.Fprintln(w, "          "+line)
+			}
+		}
+	}
+}

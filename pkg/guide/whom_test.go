@@ -1,0 +1,131 @@
+package guide
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/certhook/certhook/pkg/fault"
+)
+
+// Whom to believe: for each way in which servers can fail or lie, what is found and what the verdict is.
+func TestVerdict(t *testing.T) {
+	const challenge = "_acme-challenge.svc.example.com"
+	oldCAA := `svc.example.com CAA 0 issue "letsencrypt.org;validationmethods=dns-01;accounturi=` + other + `"`
+	stale := func(s *scene, i int) { // from before the records existed
+		s.resolvers[i].SetAnswer(domain, dns.TypeCAA)
+		s.resolvers[i].SetAnswer(challenge, dns.TypeCNAME)
+	}
+	tests := []struct {
+		name       string
+		bare       bool // nothing has been created
+		set        func(*scene)
+		cname, caa Status
+		lagging    []int // resolvers named for either
+		kind       fault.Kind
+		ok         bool
+	}{
+		{name: "all is well", cname: OK, caa: OK, ok: true},
+		{name: "nothing stands", bare: true, cname: Missing, caa: Open, kind: fault.Verdict},
+
+		{name: "a resolver lags", set: func(s *scene) { stale(s, 0) }, cname: OK, caa: OK, lagging: []int{0}, ok: true},
+		{name: "both lag", set: func(s *scene) { stale(s, 0); stale(s, 1) }, cname: OK, caa: OK, lagging: []int{0, 1}, ok: true},
+		{name: "a resolver is dead", set: func(s *scene) { s.resolvers[0].SetDead(true) }, cname: OK, caa: OK, ok: true},
+		{name: "both are dead", set: func(s *scene) { s.resolvers[0].Close(); s.resolvers[1].Close() }, cname: OK, caa: OK, ok: true},
+		{name: "a resolver says the old account", set: func(s *scene) { s.resolvers[1].SetAnswer(domain, dns.TypeCAA, oldCAA) }, cname: OK, caa: OK, lagging: []int{1}, ok: true},
+		{name: "a resolver fails", set: func(s *scene) { s.resolvers[0].SetRcode(dns.RcodeServerFailure) }, cname: OK, caa: OK, ok: true},
+		{name: "a resolver lies where nothing stands", bare: true, set: func(s *scene) {
+			s.resolvers[0].SetAnswer(domain, dns.TypeCAA, caaRR)
+			s.resolvers[0].SetAnswer(challenge, dns.TypeCNAME, cnameRR)
+		}, cname: Missing, caa: Open, kind: fault.Verdict},
+		{name: "one authoritative server is dead", set: func(s *scene) { s.production[0].SetDead(true) }, cname: OK, caa: OK, ok: true},
+		{name: "one is dead and nothing stands", bare: true, set: func(s *scene) { s.production[0].SetDead(true) }, cname: Missing, caa: Open, kind: fault.Verdict},
+
+		{name: "unreachable, both resolvers see it", set: (*scene).block, cname: OK, caa: OK, ok: true},
+		{name: "unreachable, both truncate", set: func(s *scene) {
+			s.block()
+			s.resolvers[0].SetTruncate(true)
+			s.resolvers[1].SetTruncate(true)
+		}, cname: OK, caa: OK, ok: true},
+		{name: "unreachable, both are slow", set: func(s *scene) {
+			s.block()
+			s.resolvers[0].SetDelay(200 * time.Millisecond)
+			s.resolvers[1].SetDelay(100 * time.Millisecond)
+		}, cname: OK, caa: OK, ok: true},
+		{name: "unreachable, one lags", set: func(s *scene) { s.block(); stale(s, 0) }, cname: OK, caa: OK, lagging: []int{0}, ok: true},
+		{name: "unreachable, one sees it and one is dead", set: func(s *scene) { s.block(); s.resolvers[0].Close() }, cname: Unknown, caa: Unknown, kind: fault.Unknown},
+		{name: "unreachable, both dead", set: func(s *scene) { s.block(); s.resolvers[0].Close(); s.resolvers[1].Close() }, cname: Unknown, caa: Unknown, kind: fault.Unknown},
+		{name: "unreachable, both fail", set: func(s *scene) {
+			s.block()
+			s.resolvers[0].SetRcode(dns.RcodeServerFailure)
+			s.resolvers[1].SetRcode(dns.RcodeServerFailure)
+		}, cname: Unknown, caa: Unknown, kind: fault.Unknown},
+		{name: "unreachable, one denies and one is dead", bare: true, set: func(s *scene) { s.block(); s.resolvers[0].Close() }, cname: Unknown, caa: Unknown, kind: fault.Unknown},
+		{name: "unreachable, both deny", bare: true, set: (*scene).block, cname: Missing, caa: Open, kind: fault.Verdict},
+		{name: "unreachable, one says the old account", set: func(s *scene) {
+			s.block()
+			s.resolvers[1].SetAnswer(domain, dns.TypeCAA, oldCAA)
+		}, cname: OK, caa: Open, lagging: []int{0, 1}, kind: fault.Verdict},
+
+		// A definite no is not drowned by what cannot be told.
+		{name: "the CAA forbids it, the CNAME cannot be told", set: func(s *scene) {
+			s.Add("example.com", "sub.example.com A 192.0.2.1")
+			s.Remove("example.com", caaRR)
+			s.Add("example.com", `svc.example.com CAA 0 issue "other.example"`)
+			for _, server := range s.production {
+				server.SetRcodeFor(challenge, dns.RcodeServerFailure)
+			}
+			s.resolvers[0].Close()
+		}, cname: Unknown, caa: Wrong, kind: fault.Verdict},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			if !tt.bare {
+				s.create()
+			}
+			if tt.set != nil {
+				tt.set(s)
+			}
+			results := s.Check(t.Context(), []Plan{plan(t, domain)})
+			cname, lock := finding(t, results, ChallengeCNAME), finding(t, results, CAA)
+			if cname.Status != tt.cname {
+				t.Errorf("challenge: %+v, want %s", cname, tt.cname)
+			}
+			if lock.Status != tt.caa {
+				t.Errorf("CAA: %+v, want %s", lock, tt.caa)
+			}
+			var want []string
+			for _, i := range tt.lagging {
+				want = append(want, s.resolvers[i].URL())
+			}
+			slices.Sort(want)
+			if got := laggards(lock); !slices.Equal(got, want) {
+				t.Errorf("lagging with the CAA: %q, want %q", got, want)
+			}
+			err := Err(results)
+			if (err == nil) != tt.ok || err != nil && fault.KindOf(err) != tt.kind {
+				t.Errorf("verdict %v of kind %v", err, fault.KindOf(err))
+			}
+		})
+	}
+}
+
+// What the authoritative servers do not have no resolver hears of.
+func TestNothingIsPlanted(t *testing.T) {
+	s := newScene(t)
+	s.Check(t.Context(), []Plan{plan(t, domain), plan(t, "new.sub.example.com")})
+	for _, r := range s.resolvers {
+		for _, q := range r.Queries() {
+			t.Errorf("%s was asked: %v", r.URL(), q)
+		}
+	}
+	for _, q := range s.Queries() {
+		if q.Recursive && (q.Name == domain || q.Name == "sub.example.com" || q.Name == "new.sub.example.com") {
+			t.Errorf("a resolver was asked: %v", q)
+		}
+	}
+}
