@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/certhook/certhook/pkg/authority"
 	"github.com/certhook/certhook/pkg/delegation"
 	"github.com/certhook/certhook/pkg/resolver"

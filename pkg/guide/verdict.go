@@ -66,4 +66,6 @@ func count(n int, one, more string) string {
 }
 
 // Fine reports whether nothing has to be done for any name.
-func Fine(results []Result) bool { return !slices.ContainsFunc(results, func(r Result) bool { return !r.Fine() }) }
+func Fine(results []Result) bool {
+	return !slices.ContainsFunc(results, func(r Result) bool { return !r.Fine() })
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/certhook/certhook/pkg/caa"
+	"github.com/certhook/certhook/pkg/certbot"
+	"github.com/certhook/certhook/pkg/config"
+	"github.com/certhook/certhook/pkg/delegation"
+	"github.com/certhook/certhook/pkg/dnsname"
+	"github.com/certhook/certhook/pkg/fault"
+	"github.com/certhook/certhook/pkg/guide"
+)
+
+// planner makes plans of the command line and the settings.
+type planner struct {
+	c        *cli.Context
+	s        *config.Settings
+	include  map[guide.Kind]bool
+	issuers  []string
+	caaOwner string
+	caaValue string
+	account  string // as --account-uri or --caa-value says
+	book     *certbot.Book
+}
+
+// plans makes a plan for each name that is asked for.
+func plans(ctx context.Context, c *cli.Context, s *config.Settings) ([]guide.Plan, error) {
+	if s.ChallengeType == config.ChallengePersist {
+		return nil, fault.Errorf(fault.Usage, "dnsguide does not know the records for %s yet", s.ChallengeType).
+			WithHint("set CHALLENGE_TYPE or --challenge to %s or %s", config.ChallengeDNS01, config.ChallengeTLSALPN01)
+	}
+	names, err := names(c, s)
+	if err != nil {
+		return nil, err
+	}
+	p := &planner{c: c, s: s, book: certbot.ReadBook(s.CertbotConfigDir, s.ACMEServer)}
+	if p.include, err = included(c); err != nil {
+		return nil, err
+	}
+	if err := p.readCAA(ctx, names); err != nil {
+		return nil, err
+	}
+	if len(names) > 1 && c.IsSet("txt-name") {
+		return nil, fault.Errorf(fault.Usage, "--txt-name is for one name, and %d are asked about", len(names)).
+			WithHint("TXT_PREFIX gives each name a TXT of its own")
+	}
+	var list []guide.Plan
+	for _, name := range names {
+		plan, err := p.plan(name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, plan)
+	}
+	return list, nil
+}
+
+// names lists the names that are asked about, each once, in canonical form.
+func names(c *cli.Context, s *config.Settings) ([]string, error) {
+	asked := c.StringSlice("d")
+	if c.Bool("from-certbot") {
+		lineages, unreadable := certbot.Lineages(s.CertbotConfigDir)
+		for _, err := range unreadable {
+			fmt.Fprintf(c.App.ErrWriter, "%s: warning: %v\n", c.App.Name, err)
+		}
+		for _, l := range lineages {
+			if l.Server == s.ACMEServer && l.Authenticator == "manual" {
+				asked = append(asked, l.Names...)
+			}
+		}
+		if len(asked) == 0 {
+			return nil, fault.Errorf(fault.Usage, "certbot has no certificate in %q that it renews by manual hooks at %s", s.CertbotConfigDir, s.ACMEServer).
+				WithHint("name the domains with -d, or set CERTBOT_CONFIG_DIR or ACME_SERVER")
+		}
+	}
+	var names []string
+	for _, text := range asked {
+		base, wildcard := strings.CutPrefix(strings.TrimSpace(text), "*.")
+		name, err := dnsname.ParseHost(base)
+		if err != nil {
+			return nil, fault.Errorf(fault.Usage, "-d: %w", err)
+		}
+		if wildcard {
+			name = "*." + name
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, fault.Errorf(fault.Usage, "no name is given").WithHint("use -d NAME, as certbot takes it, or --from-certbot")
+	}
+	return names, nil
+}
+
+// readCAA reads what flags say of the CAA record, and finds out what the CA is called in one.
+func (p *planner) readCAA(ctx context.Context, names []string) error {
+	if tag := p.c.String("caa-tag"); tag != "" && tag != "issue" && tag != "issuewild" {
+		return fault.Errorf(fault.Usage, "--caa-tag: %q is not known; write issue or issuewild", tag)
+	}
+	if text := p.c.String("caa-name"); text != "" {
+		owner, err := dnsname.ParseHost(text)
+		if err != nil {
+			return fault.Errorf(fault.Usage, "--caa-name: %w", err)
+		}
+		for _, name := range names {
+			if !dnsname.Within(strings.TrimPrefix(name, "*."), owner) {
+				return fault.Errorf(fault.Usage, "--caa-name: a CAA at %q does not count for %q", owner, name).
+					WithHint("it has to stand at the name itself or above it")
+			}
+		}
+		p.caaOwner = owner
+	}
+	if p.account = p.c.String("account-uri"); p.account != "" {
+		if err := checkAccount(p.account); err != nil {
+			return fault.Errorf(fault.Usage, "--account-uri: %w", err)
+		}
+	}
+	if p.caaValue = p.c.String("caa-value"); p.caaValue != "" {
+		return p.readValue()
+	}
+	var err error
+	p.issuers, err = caa.Issuer(ctx, nil, p.s.IssuerDomain, p.s.ACMEServer)
+	return err
+}
+
+// readValue takes issuer and account from a whole value.
+func (p *planner) readValue() error {
+	property, err := caa.Parse(p.caaValue)
+	if err != nil {
+		return fault.Errorf(fault.Usage, "--caa-value: CAs find it malformed: %w", err)
+	}
+	if property.Issuer == "" {
+		return fault.Errorf(fault.Usage, "--caa-value: %q names no CA", p.caaValue)
+	}
+	p.issuers = []string{property.Issuer}
+	for _, param := range property.Params {
+		if param.Tag != "accounturi" {
+			continue
+		}
+		if p.account != "" && p.account != param.Value {
+			return fault.Errorf(fault.Usage, "--caa-value is for the account %s, --account-uri says %s", param.Value, p.account)
+		}
+		p.account = param.Value
+	}
+	return nil
+}
+
+// checkAccount refuses what would break the record that it goes into.
+func checkAccount(uri string) error {
+	u, err := url.Parse(uri)
+	plain := !strings.ContainsFunc(uri, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`;"\`, r) })
+	if err != nil || u.Host == "" || !plain {
+		return fmt.Errorf("%q is not the URI of an ACME account, such as https://acme-v02.api.letsencrypt.org/acme/acct/123456789", uri)
+	}
+	return nil
+}
+
+func (p *planner) plan(name string) (guide.Plan, error) {
+	plan := guide.Plan{Name: name, Method: guide.Method(p.s.ChallengeType), Include: p.include, Gateway: p.s.GatewayDomain, TXTValue: p.c.String("txt-value")}
+	plan.Domain, plan.Wildcard = strings.CutPrefix(name, "*.")
+	if plan.Include == nil {
+		plan.Include = map[guide.Kind]bool{}
+		for _, kind := range guide.Kinds() {
+			plan.Include[kind] = true
+		}
+	} else if plan.Include[guide.CNAME] && plan.Gateway == "" {
+		return plan, fault.Errorf(fault.Usage, "--include cname needs --alias-target or GATEWAY_DOMAIN")
+	}
+	var err error
+	if plan.Method == guide.DNS01 {
+		if plan.Target, err = (delegation.Settings{
+			Aliases: p.s.Aliases, Pins: p.s.Pins, Zones: p.s.AliasFor, Hashed: p.s.HashedLabels,
+		}).Target(plan.Domain); err != nil {
+			return plan, err
+		}
+	}
+	if plan.TXTName, err = p.txtName(plan.Domain); err != nil {
+		return plan, err
+	}
+	plan.CAAOwner = plan.Domain
+	if p.caaOwner != "" {
+		plan.CAAOwner = p.caaOwner
+	}
+	plan.CAA = guide.Lock{Issuers: p.issuers, Value: p.caaValue, Wild: p.c.String("caa-tag") == "issuewild"}
+	plan.CAA.Accounts, plan.CAA.Problem = p.accounts(name)
+	return plan, nil
+}
+
+func (p *planner) txtName(domain string) (string, error) {
+	if text := p.c.String("txt-name"); text != "" {
+		name, err := dnsname.Parse(text)
+		if err != nil {
+			return "", fault.Errorf(fault.Usage, "--txt-name: %w", err)
+		}
+		return name, nil
+	}
+	return p.s.TXTPrefix + "." + domain, nil
+}
+
+// accounts returns the accounts that a certificate for the name may belong to, or why none is known.
+func (p *planner) accounts(name string) (uris []string, problem string) {
+	if p.account != "" {
+		return []string{p.account}, ""
+	}
+	if p.caaValue != "" {
+		return nil, "--caa-value names no account, so that it locks nothing"
+	}
+	account, err := p.book.ForName(name)
+	if err == nil {
+		return []string{account.URI}, ""
+	}
+	return accountsOf(err)
+}

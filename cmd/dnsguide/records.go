@@ -1,0 +1,60 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/certhook/certhook/cmd/internal/setup"
+	hookcli "github.com/certhook/certhook/pkg/cli"
+	"github.com/certhook/certhook/pkg/fault"
+	"github.com/certhook/certhook/pkg/guide"
+)
+
+func recordsCommand(environ []string) *cli.Command {
+	return &cli.Command{
+		Name:  "records",
+		Usage: "print the records to create for a certificate",
+		UsageText: "dnsguide records -d svc.example.com -d '*.svc.example.com'\n" +
+			"dnsguide records --from-certbot --zonefile >to-import.zone",
+		Description: "Nothing is changed anywhere. DNS is asked which CAA records govern a name today, since what belongs\n" +
+			"beside them depends on that. As long as certbot has no account, the CAA line is left out and what to\n" +
+			"run is said in its place.",
+		Flags: planFlags(
+			&cli.BoolFlag{Name: "zonefile", DisableDefaultText: true, Usage: "print a zone file to import"},
+		),
+		Action: func(c *cli.Context) error {
+			if hookcli.Switch(c, "check-config") {
+				return setup.CheckGuide(c, environ)
+			}
+			if c.Bool("json") && c.Bool("zonefile") {
+				return fault.Errorf(fault.Usage, "--json and --zonefile exclude each other").WithHint("see: dnsguide records --help")
+			}
+			job, err := prepare(c, environ)
+			if err != nil {
+				return err
+			}
+			list := job.guide.Prescribe(c.Context, job.plans)
+			if err := c.Context.Err(); err != nil {
+				return err
+			}
+			switch {
+			case c.Bool("json"):
+				return printJSON(c.App.Writer, map[string]any{"names": list})
+			case c.Bool("zonefile"):
+				guide.WriteZoneFile(c.App.Writer, list)
+			default:
+				guide.WriteText(c.App.Writer, list)
+			}
+			return nil
+		},
+	}
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/certhook/certhook/cmd/internal/setup"
+	hookcli "github.com/certhook/certhook/pkg/cli"
+	"github.com/certhook/certhook/pkg/config"
+	"github.com/certhook/certhook/pkg/guide"
+	"github.com/certhook/certhook/pkg/notify"
+)
+
+func verifyCommand(environ []string) *cli.Command {
+	return &cli.Command{
+		Name:  "verify",
+		Usage: "look whether the records stand",
+		UsageText: "dnsguide verify -d svc.example.com\n" +
+			"dnsguide verify --from-certbot --mode wait --timeout 30m",
+		Description: "The authoritative servers decide; resolvers that do not show a record yet are named. Where those servers\n" +
+			"cannot be reached, two independent resolvers have to answer. Plain DNS counts as weaker evidence.\n" +
+			"Modes: once; wait, until all stands or the time is up; print, like once, but with exit status 0 in any\n" +
+			"case; webhook, which sends what is to be created to DNS_WEBHOOK_URL and then waits.",
+		Flags: planFlags(
+			&cli.StringFlag{Name: "mode", Usage: "`MODE`: once, wait, print or webhook (default: DNS_SETUP_MODE)"},
+			&cli.StringFlag{Name: "timeout", Usage: "wait at most this `TIME` (default: DNS_SETUP_TIMEOUT)"},
+			&cli.StringFlag{Name: "interval", Usage: "`TIME` between two checks (default: DNS_SETUP_INTERVAL)"},
+		),
+		Action: func(c *cli.Context) error {
+			if hookcli.Switch(c, "check-config") {
+				return setup.CheckGuide(c, environ)
+			}
+			job, err := prepare(c, environ)
+			if err != nil {
+				return err
+			}
+			return verify(c, job)
+		},
+	}
+}
+
+func verify(c *cli.Context, j *job) error {
+	ctx, s := c.Context, j.settings
+	show := newView(c.App.Writer, c.Bool("json"), s.SetupMode)
+	var results []guide.Result
+	switch s.SetupMode {
+	case config.SetupWait:
+		results = j.guide.Wait(ctx, j.plans, s.SetupTimeout, show.pass)
+	case config.SetupWebhook:
+		var err error
+		if results, err = j.callAndWait(c, show); err != nil {
+			return err
+		}
+	default:
+		results = j.guide.Check(ctx, j.plans)
+	}
+	if ctx.Err() != nil {
+		show.end(results)
+		return context.Cause(ctx)
+	}
+	if err := show.end(results); err != nil {
+		return err
+	}
+	for _, line := range guide.Accepted(results) {
+		fmt.Fprintf(c.App.ErrWriter, "%s: warning: %s\n", c.App.Name, line)
+	}
+	err := guide.Err(results)
+	if s.SetupMode == config.SetupPrint {
+		hookcli.Report(c.App.ErrWriter, c.App.Name, err)
+		return nil
+	}
+	return err
+}
+
+// callAndWait tells the webhook what is to be created for each name that is not fine yet, and waits for it.
+func (j *job) callAndWait(c *cli.Context, show *view) ([]guide.Result, error) {
+	s := j.settings
+	deadline := time.Now().Add(s.SetupTimeout)
+	ctx, cancel := context.WithDeadline(c.Context, deadline)
+	defer cancel()
+	results := j.guide.Check(ctx, j.plans)
+	show.pass(results)
+	if guide.Fine(results) {
+		return results, nil
+	}
+	if err := j.call(ctx, c, results); err != nil {
+		return nil, err
+	}
+	return j.guide.Wait(c.Context, j.plans, time.Until(deadline), show.pass), nil
+}
+
+// call tells the webhook about each name that is not fine. That it cannot be told is a warning: somebody may see
+// the records elsewhere and create them.
+func (j *job) call(ctx context.Context, c *cli.Context, results []guide.Result) error {
+	s := j.settings
+	hook, err := notify.New(notify.Config{URL: s.WebhookURL, Token: s.WebhookToken.Reveal(), Timeout: s.WebhookTimeout})
+	if err != nil {
+		return err
+	}
+	for i, r := range results {
+		if r.Fine() {
+			continue
+		}
+		receipt, err := hook.Send(ctx, message(s, j.plans[i], r))
+		if receipt.Warning != nil {
+			fmt.Fprintf(c.App.ErrWriter, "%s: warning: %v\n", c.App.Name, receipt.Warning)
+		}
+		if err != nil {
+			fmt.Fprintf(c.App.ErrWriter, "%s: warning: %v; waiting all the same\n", c.App.Name, err)
+		}
+	}
+	return nil
+}
+
+// message is what the webhook is told about one name: all its records, those that stand included.
+func message(s *config.Settings, p guide.Plan, r guide.Result) notify.Message {
+	m := notify.Message{
+		AppID: s.DstackAppID, InstanceID: s.DstackInstanceID,
+		Challenge: string(p.Method), Domain: p.Name, Time: time.Now(),
+	}
+	for _, f := range r.Findings {
+		for _, record := range f.Records {
+			m.Records = append(m.Records, notify.Record{
+				Exact: record.Exact, Name: record.Name, Note: record.Note, Type: record.Type, Value: record.Value,
+			})
+		}
+	}
+	return m
+}
