@@ -12,6 +12,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -48,6 +49,13 @@ type Token struct {
 	AllZones bool
 	ZoneRead bool
 	DNSEdit  bool
+
+	ReadZones []string // further zones that can be looked up and nothing else
+
+	OfAccount bool      // the account's own rather than a user's; each kind has an address of its own to verify it
+	Expires   time.Time // zero = never
+	NotBefore time.Time // zero = good from the start
+	Disabled  bool
 }
 
 // Quirks are points where the real API's behaviour varies or is not known for certain.
@@ -57,6 +65,9 @@ type Quirks struct {
 	IdenticalCode     int  // of a record that exists already; 0 = 81058; 81057 was seen too
 	IdenticalUnquoted bool // whether x and "x" count as identical
 	FilteredList      bool // whether a zone-scoped token that lists all zones gets its own rather than a 403
+	EmptyList         bool // whether a token without ZoneRead gets an empty list rather than a 403
+	NoPermissions     bool // whether zones come without their permissions, a field that is documented as obsolete
+	DeadUnverified    bool // whether verifying a token that is expired or disabled is refused rather than answered
 	ZoneFields        bool // whether records carry zone_id and zone_name, as they did until January 2025
 }
 
@@ -239,14 +250,9 @@ func (s *Server) zoneByName(name string) *zone {
 	return nil
 }
 
-func (t Token) covers(zone string) bool {
-	if t.AllZones {
-		return true
-	}
-	for _, z := range t.Zones {
-		if z == zone {
-			return true
-		}
-	}
-	return false
+func (t Token) covers(zone string) bool { return t.AllZones || slices.Contains(t.Zones, zone) }
+
+// sees reports whether the token can look the zone up.
+func (t Token) sees(zone string) bool {
+	return t.ZoneRead && t.covers(zone) || slices.Contains(t.ReadZones, zone)
 }

@@ -118,6 +118,7 @@ type envelope struct {
 	Info    *struct {
 		Count      int `json:"count"`
 		TotalCount int `json:"total_count"`
+		TotalPages int `json:"total_pages"`
 	} `json:"result_info"`
 
 	raw []byte
