@@ -14,7 +14,7 @@ import (
 // once they do exist. So recursive resolvers are asked about the registered domain and what is above it,
 // and from there down only authoritative servers. Errors are of kind Unknown.
 func (c *Client) Find(ctx context.Context, name string) (Zone, error) {
-	zone, err := c.Zone(ctx, registered(name))
+	zone, err := c.Zone(ctx, Registered(name))
 	if err != nil {
 		return Zone{}, err
 	}
@@ -36,11 +36,11 @@ func (c *Client) Enclosing(ctx context.Context, name string, known ...Zone) (Zon
 	return c.Within(ctx, from, name)
 }
 
-// registered returns the name above or equal to name that was registered with a registry: a public suffix
+// Registered returns the name above or equal to name that was registered with a registry: a public suffix
 // and one label more. For a public suffix it is name itself. Suffixes under which their owner lets others
 // have names, such as github.io, are no registry's and count as registered names; so that they, as all
 // others, need not be known here.
-func registered(name string) string {
+func Registered(name string) string {
 	suffix, icann := publicsuffix.PublicSuffix(name)
 	for !icann && strings.Contains(suffix, ".") {
 		suffix, icann = publicsuffix.PublicSuffix(dnsname.Parent(suffix))

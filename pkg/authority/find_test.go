@@ -138,7 +138,7 @@ func TestRegistered(t *testing.T) {
 		"lab":                       "lab",
 		"_acme-challenge.a.x.co.uk": "x.co.uk",
 	} {
-		if got := registered(name); got != want {
+		if got := Registered(name); got != want {
 			t.Errorf("registered %s = %s, want %s", name, got, want)
 		}
 	}

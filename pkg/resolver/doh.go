@@ -93,6 +93,9 @@ func exchangeHTTPS(ctx context.Context, e Endpoint, m *dns.Msg) (*dns.Msg, error
 func exchangeJSON(ctx context.Context, e Endpoint, m *dns.Msg) (*dns.Msg, error) {
 	q := m.Question[0]
 	query := url.Values{"name": {q.Name}, "type": {strconv.Itoa(int(q.Qtype))}}
+	if m.CheckingDisabled {
+		query.Set("cd", "1")
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.url(query), nil)
 	if err != nil {
 		return nil, err
