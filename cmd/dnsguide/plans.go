@@ -182,7 +182,7 @@ func (p *planner) plan(name string) (guide.Plan, error) {
 			return plan, err
 		}
 	}
-	if plan.TXTName, err = p.txtName(plan.Domain); err != nil {
+	if plan.TXTName, err = p.txtName(plan); err != nil {
 		return plan, err
 	}
 	plan.CAAOwner = plan.Domain
@@ -194,7 +194,8 @@ func (p *planner) plan(name string) (guide.Plan, error) {
 	return plan, nil
 }
 
-func (p *planner) txtName(domain string) (string, error) {
+// txtName is where the gateway looks: dstack's tells a wildcard's TXT from its base name's by the label.
+func (p *planner) txtName(plan guide.Plan) (string, error) {
 	if text := p.c.String("txt-name"); text != "" {
 		name, err := dnsname.Parse(text)
 		if err != nil {
@@ -202,7 +203,10 @@ func (p *planner) txtName(domain string) (string, error) {
 		}
 		return name, nil
 	}
-	return p.s.TXTPrefix + "." + domain, nil
+	if plan.Wildcard {
+		return p.s.TXTPrefix + "-wildcard." + plan.Domain, nil
+	}
+	return p.s.TXTPrefix + "." + plan.Domain, nil
 }
 
 // accounts returns the accounts that a certificate for the name may belong to, or why none is known.

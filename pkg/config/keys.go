@@ -199,7 +199,7 @@ var keys = []Key{
 		set: func(s *Settings, v string) error { return into(&s.GatewayDomain)(aliasTarget(v)) },
 	},
 	{
-		Name: "TXT_PREFIX", Default: "_dstack-app-address", forGuide: true, Help: "first label of the routing TXT",
+		Name: "TXT_PREFIX", Default: "_dstack-app-address", forGuide: true, Help: "first label of the routing TXT; for a wildcard -wildcard is appended to it",
 		set: func(s *Settings, v string) error { return into(&s.TXTPrefix)(label(v)) },
 	},
 	{
