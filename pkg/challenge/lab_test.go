@@ -128,6 +128,7 @@ type lab struct {
 	steps    []Step
 
 	production *dnstest.Server   // serves example.com
+	parent     *dnstest.Server   // serves example.net
 	ns         []*dnstest.Server // serve the alias zone
 }
 
@@ -144,7 +145,7 @@ func newLab(t *testing.T) *lab {
 	w.AddZone("example.com", prod)
 	w.AddZone("example.net", parent)
 	w.AddZone("notdeleg.example.net", parent)
-	l := &lab{world: w, state: filepath.Join(t.TempDir(), "state"), log: new(bytes.Buffer), production: prod}
+	l := &lab{world: w, state: filepath.Join(t.TempDir(), "state"), log: new(bytes.Buffer), production: prod, parent: parent}
 	l.ns = []*dnstest.Server{w.AddServer("ns1." + alias), w.AddServer("ns2." + alias)}
 	w.AddZone(alias, l.ns...)
 	l.provider = &memory{world: w, zones: []string{alias}, fail: make(map[string]error)}

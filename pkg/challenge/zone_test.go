@@ -1,8 +1,10 @@
 package challenge
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/certhook/certhook/pkg/delegation"
 	"github.com/certhook/certhook/pkg/fault"
@@ -130,10 +132,13 @@ func TestZoneWithoutItsServers(t *testing.T) {
 	}{
 		{alias, alias, alias},
 		{alias, "example.net", ""},
+		{"label.example.net", "example.net", "example.net"},
 	} {
 		l := newLab(t)
+		l.DNS.Timeout = 300 * time.Millisecond
+		l.parent.SetBlocked(netip.MustParseAddr("127.0.0.1"))
 		for _, ns := range l.ns {
-			ns.Close()
+			ns.SetBlocked(netip.MustParseAddr("127.0.0.1"))
 		}
 		l.Targets.Aliases = []string{tt.alias}
 		l.provider.zones = []string{tt.serves}

@@ -175,6 +175,9 @@ func TestCheckByResolvers(t *testing.T) {
 					t.Errorf("reason %q does not say %q", v.Reason, word)
 				}
 			}
+			if len(l.resolvers) < resolver.Quorum && slices.ContainsFunc(l.Queries(), func(q dnstest.Query) bool { return q.Recursive && q.Server != "" }) {
+				t.Error("a resolver was asked in vain")
+			}
 			late := map[string]int{}
 			for _, lag := range v.Lagging {
 				late[lag.Says]++
@@ -346,5 +349,21 @@ func TestStructure(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+// TestCheckAsksOnce counts: no server hears a question twice in one check.
+func TestCheckAsksOnce(t *testing.T) {
+	l := newLab(t)
+	l.add(challenge + " CNAME " + record)
+	if v := Check(t.Context(), l.client, l.panel(t), delegated(t)); v.Status != OK {
+		t.Fatalf("verdict %+v", v)
+	}
+	asked := map[string]int{}
+	for _, q := range l.Queries() {
+		what := strings.Join([]string{q.Server, q.Transport, q.Name, dns.Type(q.Type).String()}, " ")
+		if asked[what]++; asked[what] == 2 {
+			t.Errorf("asked twice: %s", what)
+		}
 	}
 }
