@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/miekg/dns"
@@ -20,6 +21,7 @@ type Panel struct {
 // seat is one resolver and the ways to reach it.
 type seat struct {
 	name      string
+	known     []string // see Endpoint.identities
 	endpoints []Endpoint
 }
 
@@ -37,33 +39,39 @@ type Laggard struct {
 	Says   string `json:"says"` // goes on after the server's name: "has no CAA at svc.example.com"
 }
 
-// NewPanel makes a panel. Endpoints of one host, or of one address where there is no host, are the same
+// NewPanel makes a panel. Endpoints of one host, of one address or of one well-known operator are the same
 // resolver; they are tried in turn, as [Recursive] does.
 func NewPanel(endpoints []Endpoint) Panel {
-	var p Panel
-	at := map[string]int{}
+	var seats []seat
 	for _, e := range endpoints {
-		who := e.operator()
-		i, ok := at[who]
-		if !ok {
-			i = len(p.seats)
-			at[who] = i
-			p.seats = append(p.seats, seat{name: cmp.Or(e.Host, e.String())})
+		this := seat{name: cmp.Or(e.Host, e.String()), known: e.identities(), endpoints: []Endpoint{e}}
+		at := -1
+		for i := 0; i < len(seats); {
+			if !slices.ContainsFunc(seats[i].known, func(id string) bool { return slices.Contains(this.known, id) }) {
+				i++
+				continue
+			}
+			if at < 0 {
+				at = i
+				seats[i].join(this)
+				this = seats[i]
+				i++
+				continue
+			}
+			// e shows that two resolvers were the same all along.
+			seats[at].join(seats[i])
+			seats = slices.Delete(seats, i, i+1)
 		}
-		p.seats[i].endpoints = append(p.seats[i].endpoints, e)
+		if at < 0 {
+			seats = append(seats, this)
+		}
 	}
-	return p
+	return Panel{seats: seats}
 }
 
-// operator names whose cache an endpoint shows.
-func (e Endpoint) operator() string { return cmp.Or(e.Host, e.Addr.String()) + e.portKey() }
-
-// portKey tells resolvers apart that share an address.
-func (e Endpoint) portKey() string {
-	if e.Host == "" && e.Port != defaultPort[e.Transport] {
-		return "#" + e.dialAddress()
-	}
-	return ""
+func (s *seat) join(other seat) {
+	s.known = append(s.known, other.known...)
+	s.endpoints = append(s.endpoints, other.endpoints...)
 }
 
 // Size is the number of resolvers.

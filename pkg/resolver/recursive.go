@@ -39,8 +39,8 @@ func (e Endpoint) ask(ctx context.Context, name string, qtype uint16) (*dns.Msg,
 }
 
 // First runs calls until one succeeds and returns its value: each starts wait after the one before, or as
-// soon as a running one fails. The context of the calls ends when First returns. When all fail, or ctx
-// ends, the error joins those of the calls in their order.
+// soon as a running one fails. The context of the calls ends when First returns, or with ctx, and then those
+// that run must return. When all fail, the error joins theirs in their order: of those that ran, when ctx ends.
 func First[T any](ctx context.Context, wait time.Duration, calls []func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		call  int
@@ -52,7 +52,7 @@ func First[T any](ctx context.Context, wait time.Duration, calls []func(context.
 	defer cancel()
 	var (
 		zero    T
-		errs    = make([]error, len(calls), len(calls)+1)
+		errs    = make([]error, len(calls))
 		results = make(chan result, len(calls))
 		next    = 0
 		running = 0
@@ -72,6 +72,7 @@ func First[T any](ctx context.Context, wait time.Duration, calls []func(context.
 			results <- result{call, value, err}
 		}()
 	}
+	done := parent.Done()
 	for start(); running > 0; {
 		select {
 		case r := <-results:
@@ -80,11 +81,14 @@ func First[T any](ctx context.Context, wait time.Duration, calls []func(context.
 			}
 			running--
 			errs[r.call] = r.err
-			start()
+			if parent.Err() == nil {
+				start()
+			}
 		case <-timer.C:
 			start()
-		case <-parent.Done():
-			return zero, errors.Join(append(errs, context.Cause(parent))...)
+		case <-done:
+			// Each running call knows best what it was that did not come.
+			done, next = nil, len(calls)
 		}
 	}
 	if len(calls) == 0 {
