@@ -12,7 +12,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/certhook/certhook/pkg/authority"
 	"github.com/certhook/certhook/pkg/caa"
 	"github.com/certhook/certhook/pkg/challenge"
 	hookcli "github.com/certhook/certhook/pkg/cli"
@@ -95,6 +94,10 @@ func Hooks(s *config.Settings, log *slog.Logger) (*challenge.Hooks, error) {
 	if err != nil {
 		return nil, err
 	}
+	client, panel, err := Resolution(s)
+	if err != nil {
+		return nil, err
+	}
 	return &challenge.Hooks{
 		Targets: delegation.Settings{
 			Aliases: s.Aliases, Pins: s.Pins, Zones: s.AliasFor, Hashed: s.HashedLabels,
@@ -104,8 +107,8 @@ func Hooks(s *config.Settings, log *slog.Logger) (*challenge.Hooks, error) {
 		ProviderName:    s.DNSProvider,
 		PinnedZoneID:    s.CloudflareZoneIDs[""],
 		ProviderTimeout: s.ProviderTimeout,
-		DNS:             &authority.Client{Recursive: &resolver.Recursive{Endpoints: endpoints}},
-		Panel:           resolver.NewPanel(endpoints),
+		DNS:             client,
+		Panel:           panel,
 		Issuance:        challenge.Issuance{Server: s.ACMEServer, CertbotDir: s.CertbotConfigDir, Issuers: issuers(s)},
 		Propagation: propagation.Options{
 			Mode: propagation.Mode(s.Propagation), Timeout: s.PropagationTimeout, Extra: s.PropagationWait, Resolvers: endpoints,
