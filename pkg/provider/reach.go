@@ -51,7 +51,7 @@ type Extent string
 
 const (
 	Confined Extent = "confined" // nothing but the alias zones
-	TooWide  Extent = "too wide" // other zones as well, for certain
+	TooWide  Extent = "too-wide" // other zones as well, for certain
 	Unclear  Extent = "unclear"  // none is known of, but there may be some
 )
 

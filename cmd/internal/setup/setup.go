@@ -38,7 +38,7 @@ func CheckConfig(c *cli.Context, environ []string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := openProvider(s); err != nil {
+	if _, err := Provider(s); err != nil {
 		return err
 	}
 	sayFine(c, s)
@@ -86,7 +86,7 @@ func Hooks(s *config.Settings, log *slog.Logger) (*challenge.Hooks, error) {
 	if err != nil {
 		return nil, err
 	}
-	dnsProvider, err := openProvider(s)
+	dnsProvider, err := Provider(s)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,8 @@ func issuers(s *config.Settings) func(context.Context) ([]string, error) {
 	}
 }
 
-func openProvider(s *config.Settings) (provider.Provider, error) {
+// Provider returns the driver that the settings choose. It asks nothing yet.
+func Provider(s *config.Settings) (provider.Provider, error) {
 	switch s.DNSProvider {
 	case config.Cloudflare:
 		named := maps.Clone(s.CloudflareZoneIDs)
