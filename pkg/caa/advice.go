@@ -65,7 +65,7 @@ func (q Question) besideCNAME(s Set, r Result) string {
 		there.Records = s.Records
 	}
 	var ways []string
-	if mend := at.mend(there, r); mend != "" {
+	if mend := at.mend(there, r); mend != "" && s.CNAME != "." {
 		ways = append(ways, fmt.Sprintf("if %s is yours, %s", s.CNAME, mend))
 	}
 	ways = append(ways, fmt.Sprintf("put address records, or what the DNS provider calls ALIAS, ANAME or flattening, in place of the CNAME, and then lock %s itself", q.Domain))

@@ -47,15 +47,15 @@ type Set struct {
 	Owner   string // where the climb met records: the domain or a name above it; "" if nowhere
 	Target  string // the end of the CNAME at Owner that holds them; "" where they stand at Owner itself
 	Records []*dns.CAA
-	CNAME   string // where the CNAME at the domain itself ends; "" if there is none
+	CNAME   string // where the CNAME at the domain itself ends, "." for the root; "" if there is none
 
 	// Proven is set where all of it, that the names below Owner have no records included, comes from
 	// authoritative servers, and those of them that answered agree.
 	Proven bool
 
-	// Plain is set where it rests on what resolvers said without encryption: anybody on the way could have
-	// written that.
-	Plain bool
+	// Resolvers is set where the panel had to be asked, for want of an authoritative answer, and Plain where
+	// it rests on what some of them said without encryption: anybody on the way could have written that.
+	Resolvers, Plain bool
 
 	Sources []string           // the servers whose word it is, zones' own by name, resolvers as Panel calls them
 	Lagging []resolver.Laggard // authoritative servers that lack some of what others of their zone have

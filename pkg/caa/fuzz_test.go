@@ -70,7 +70,19 @@ func FuzzEvaluate(f *testing.F) {
 		if text := Text("x", odd); strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
 			t.Errorf("the text %q cannot be shown", text)
 		}
-		q.Wildcard = true
+		alone := Set{Owner: q.Domain, Records: []*dns.CAA{odd}}
+		mended := Set{Owner: q.Domain}
+		if len(q.Surplus(alone)) == 0 {
+			mended.Records = alone.Records
+		}
+		for _, line := range q.Missing(alone, false) {
+			mended.Records = append(mended.Records, record(t, line))
+		}
+		for _, q.Wildcard = range []bool{false, true} {
+			if r := Evaluate(q, mended); !r.Allowed || r.Lock != Locked {
+				t.Errorf("mended, %v is %+v", mended.Records, r)
+			}
+		}
 		Evaluate(q, Set{Owner: q.Domain, Records: []*dns.CAA{odd}})
 		q.Advice(s, r)
 	})

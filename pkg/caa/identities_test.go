@@ -127,6 +127,28 @@ type trip func(*http.Request) (*http.Response, error)
 
 func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
+// A redirect leads to nobody else, and not round and round.
+func TestIdentitiesRedirect(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("another host was asked") }))
+	defer elsewhere.Close()
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, elsewhere.URL, http.StatusFound)
+			return
+		}
+		http.Redirect(w, r, "/round", http.StatusFound)
+	}))
+	defer server.Close()
+	for path, most := range map[string]int{"/away": 1, "/round": maxRedirects + 1} {
+		asked = 0
+		if got, err := Identities(t.Context(), nil, server.URL+path); err == nil || asked > most {
+			t.Errorf("%s: %q, %v, asked %d times", path, got, err, asked)
+		}
+	}
+}
+
 // A redirect must not lead from https to plain http of the same host.
 func TestIdentitiesDowngrade(t *testing.T) {
 	client := &http.Client{Transport: trip(func(r *http.Request) (*http.Response, error) {

@@ -22,7 +22,8 @@ import (
 // Bounds of one look-up.
 const (
 	lookupTimeout = 7 * time.Second
-	maxChain      = 12 // CNAMEs; resolvers follow about as many
+	panelTimeout  = 3 * time.Second // so that a silent resolver leaves time for the names above
+	maxChain      = 12              // CNAMEs; resolvers follow about as many
 )
 
 // Error is a name whose CAA records could not be learnt. They may forbid or allow anything.
@@ -77,6 +78,7 @@ func Lookup(ctx context.Context, c *authority.Client, panel resolver.Panel, doma
 // rest lets the set rest on one more answer.
 func (s *Set) rest(a answer) {
 	s.Proven = s.Proven && a.proven
+	s.Resolvers = s.Resolvers || a.resolvers
 	s.Plain = s.Plain || a.plain
 	s.Lagging = append(s.Lagging, a.lagging...)
 	for _, server := range a.sources {
@@ -97,8 +99,9 @@ type lookup struct {
 type answer struct {
 	records []*dns.CAA
 	end     string // of the CNAMEs that begin there; "" where there is none
-	proven  bool
-	plain   bool // see [Set]
+
+	proven, resolvers, plain bool // see [Set]
+
 	sources []string
 	lagging []resolver.Laggard
 	err     error
@@ -266,7 +269,7 @@ func (l *lookup) target(ctx context.Context, name, target string, passed []strin
 		return answer{err: fmt.Errorf("%w: %s", errEndless, strings.Join(append(passed, target), " to "))}
 	}
 	if target == "." {
-		return answer{proven: true}
+		return answer{proven: true, end: target}
 	}
 	zone, err := l.c.Enclosing(ctx, target, l.known...)
 	if err != nil {

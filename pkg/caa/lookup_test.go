@@ -3,6 +3,7 @@ package caa
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,8 @@ func TestLookup(t *testing.T) {
 		cname   string
 		values  []string // of the records, sorted
 		weak    bool     // not proven
+		panel   bool     // had to be asked
+		lagging []string // authoritative servers and what they say
 	}{
 		{name: "none", weak: true}, // the top-level name was asked of a resolver
 		{name: "own", records: []string{"svc.example.com " + us, "example.com " + other}, owner: domain, values: []string{"letsencrypt.org"}},
@@ -109,7 +112,7 @@ func TestLookup(t *testing.T) {
 				l.one.SetRcodeFor("example.com", dns.RcodeServerFailure)
 				l.two.SetRcodeFor("example.com", dns.RcodeServerFailure)
 			},
-			owner: domain, values: []string{"letsencrypt.org"}, weak: true, // the zone cannot be found
+			owner: domain, values: []string{"letsencrypt.org"}, weak: true, panel: true, // the zone cannot be found
 		},
 
 		{
@@ -133,6 +136,27 @@ func TestLookup(t *testing.T) {
 			name: "target that does not exist", records: []string{"svc.example.com CNAME gone.cdn.example.net", "example.com " + us},
 			owner: "example.com", cname: "gone.cdn.example.net", values: []string{"letsencrypt.org"},
 		},
+
+		{
+			name: "of a CNAME's target in the alias zone", records: []string{"example.com " + us},
+			prepare: func(l *lab) {
+				l.AddZone("deleg.example.net", l.cdn)
+				l.add("svc.example.com CNAME svc.deleg.example.net")
+				l.Add("deleg.example.net", "svc.deleg.example.net "+other)
+			},
+			owner: domain, target: "svc.deleg.example.net", cname: "svc.deleg.example.net", values: []string{"other.example"},
+		},
+		{
+			name: "not of the alias zone, to which only the challenge leads", records: []string{"example.com " + us},
+			prepare: func(l *lab) {
+				l.AddZone("deleg.example.net", l.cdn)
+				l.add("_acme-challenge.svc.example.com CNAME svc.deleg.example.net")
+				l.Add("deleg.example.net", "svc.deleg.example.net "+other)
+				l.Add("deleg.example.net", "deleg.example.net "+other)
+			},
+			owner: "example.com", values: []string{"letsencrypt.org"},
+		},
+		{name: "target is the root", records: []string{"svc.example.com CNAME .", "example.com " + us}, owner: "example.com", cname: ".", values: []string{"letsencrypt.org"}},
 
 		{
 			name: "in a zone of its own", records: []string{"example.com " + us},
@@ -164,11 +188,13 @@ func TestLookup(t *testing.T) {
 			name: "a server that lags has an older set", records: []string{"svc.example.com " + us},
 			prepare: func(l *lab) { l.two.SetLag(time.Hour); l.add("svc.example.com " + other) },
 			owner:   domain, values: []string{"letsencrypt.org", "other.example"}, weak: true,
+			lagging: []string{`two.example.com does not have svc.example.com. CAA 0 issue "other.example"`},
 		},
 		{
 			name: "a server that lags has none yet", records: []string{"example.com " + us},
 			prepare: func(l *lab) { l.two.SetLag(time.Hour); l.add("svc.example.com " + other) },
 			owner:   domain, values: []string{"other.example"}, weak: true,
+			lagging: []string{"two.example.com has no CAA at svc.example.com yet"},
 		},
 		{
 			name: "a server that lags has a CNAME", records: []string{"svc.example.com CNAME t.cdn.example.net", "t.cdn.example.net " + us},
@@ -178,6 +204,7 @@ func TestLookup(t *testing.T) {
 				l.add("svc.example.com " + other)
 			},
 			owner: domain, values: []string{"other.example"}, weak: true,
+			lagging: []string{"two.example.com has no CAA at svc.example.com yet"},
 		},
 		{
 			name: "a server that lags has another CNAME", records: []string{"svc.example.com CNAME t.cdn.example.net", "t.cdn.example.net " + us, "u.cdn.example.net " + other},
@@ -187,16 +214,29 @@ func TestLookup(t *testing.T) {
 				l.add("svc.example.com CNAME u.cdn.example.net")
 			},
 			owner: domain, target: "u.cdn.example.net", cname: "u.cdn.example.net", values: []string{"letsencrypt.org", "other.example"}, weak: true,
+			lagging: []string{"one.example.com has the CNAME u.cdn.example.net. at svc.example.com", "two.example.com has the CNAME t.cdn.example.net. at svc.example.com"},
+		},
+		{
+			name: "a server that lags has no CNAME yet", records: []string{"t.cdn.example.net " + us},
+			prepare: func(l *lab) { l.two.SetLag(time.Hour); l.add("svc.example.com CNAME t.cdn.example.net") },
+			owner:   domain, target: "t.cdn.example.net", cname: "t.cdn.example.net", values: []string{"letsencrypt.org"}, weak: true,
+			lagging: []string{"one.example.com has the CNAME t.cdn.example.net. at svc.example.com", "two.example.com has no CNAME at svc.example.com"},
+		},
+		{
+			name: "the target's servers disagree", records: []string{"svc.example.com CNAME t.example.com"},
+			prepare: func(l *lab) { l.two.SetLag(time.Hour); l.add("t.example.com " + us) },
+			owner:   domain, target: "t.example.com", cname: "t.example.com", values: []string{"letsencrypt.org"}, weak: true,
+			lagging: []string{"two.example.com has no CAA at t.example.com yet"},
 		},
 		{
 			name: "servers without authority, resolvers know", records: []string{"svc.example.com " + us},
 			prepare: func(l *lab) { l.client.Port = 9 }, // where nobody answers
-			owner:   domain, values: []string{"letsencrypt.org"}, weak: true,
+			owner:   domain, values: []string{"letsencrypt.org"}, weak: true, panel: true,
 		},
 		{
 			name: "the target's servers do not answer, resolvers know", records: []string{"svc.example.com CNAME t.cdn.example.net", "t.cdn.example.net " + us},
 			prepare: func(l *lab) { l.client.Port = 9 },
-			owner:   domain, target: "t.cdn.example.net", cname: "t.cdn.example.net", values: []string{"letsencrypt.org"}, weak: true,
+			owner:   domain, target: "t.cdn.example.net", cname: "t.cdn.example.net", values: []string{"letsencrypt.org"}, weak: true, panel: true,
 		},
 	}
 	for _, tt := range tests {
@@ -217,6 +257,19 @@ func TestLookup(t *testing.T) {
 			}
 			if s.Owner != tt.owner || s.Target != tt.target || s.CNAME != tt.cname || s.Proven == tt.weak || strings.Join(values, " ") != strings.Join(tt.values, " ") {
 				t.Errorf("got %+v", s)
+			}
+			var lagging []string
+			for _, laggard := range s.Lagging {
+				lagging = append(lagging, laggard.Server+" "+laggard.Says)
+			}
+			if !slices.Equal(lagging, tt.lagging) {
+				t.Errorf("lagging %q", lagging)
+			}
+			if s.Resolvers != tt.panel || s.Plain != tt.panel || slices.Contains(s.Sources, l.r1.URL()) != tt.panel {
+				t.Errorf("resolvers: %v, plain: %v, sources %q", s.Resolvers, s.Plain, s.Sources)
+			}
+			if !tt.panel && !slices.Contains(s.Sources, l.one.Host) && !slices.Contains(s.Sources, l.two.Host) && !slices.Contains(s.Sources, l.cdn.Host) {
+				t.Errorf("sources %q", s.Sources)
 			}
 		})
 	}

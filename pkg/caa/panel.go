@@ -1,6 +1,7 @@
 package caa
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,9 @@ func (l *lookup) fallback(ctx context.Context, name string, err error) answer {
 	if l.panel.Size() == 0 {
 		return answer{err: err, refused: refused(err)}
 	}
-	a := together(name, l.panel.Ask(ctx, name, dns.TypeCAA))
+	asking, cancel := context.WithTimeout(ctx, panelTimeout)
+	defer cancel()
+	a := together(name, l.panel.Ask(asking, name, dns.TypeCAA))
 	if a.err != nil {
 		a.refused = a.refused || refused(err)
 		a.err = errors.Join(err, a.err)
@@ -29,7 +32,7 @@ func (l *lookup) fallback(ctx context.Context, name string, err error) answer {
 // together takes what resolvers say of a name as one answer. Each may hold what was true a while ago, so
 // that what any of them has counts; and one alone, whatever it says, is not believed.
 func together(name string, said []resolver.Statement) answer {
-	var a answer
+	a := answer{resolvers: true}
 	var failed []error
 	all, encrypted := records{}, records{}
 	answers, sure := 0, 0
@@ -70,7 +73,7 @@ func together(name string, said []resolver.Statement) answer {
 	return a
 }
 
-// follow returns where the CNAMEs in an answer lead from name, and the records there.
+// follow returns where the CNAMEs in an answer lead from name, "." for the root, and the records there.
 func follow(m *dns.Msg, name string) (end string, rrs []*dns.CAA) {
 	end, found := resolver.Follow(m, name, dns.TypeCAA)
 	for _, rr := range found {
@@ -78,13 +81,13 @@ func follow(m *dns.Msg, name string) (end string, rrs []*dns.CAA) {
 			rrs = append(rrs, rr)
 		}
 	}
-	return end, rrs
+	return cmp.Or(end, "."), rrs
 }
 
 // Lagging names the resolvers of the panel that answer and have other records than the set. It asks about
 // the set's owner alone, and nothing about a set without records: a question about what is not there yet
 // plants a denial. One that does not answer is not named.
-func Lagging(ctx context.Context, panel resolver.Panel, domain string, s Set) []resolver.Laggard {
+func Lagging(ctx context.Context, panel resolver.Panel, s Set) []resolver.Laggard {
 	if len(s.Records) == 0 {
 		return nil
 	}

@@ -111,9 +111,12 @@ func TestPanel(t *testing.T) {
 				t.Error("a resolver was asked that is not on the panel")
 			}
 			if failed {
+				if told := fmt.Sprintf("of %d resolvers", l.panel.Size()); strings.Contains(err.Error(), told) != (l.panel.Size() > 0) {
+					t.Errorf("error %v", err)
+				}
 				return
 			}
-			if s.Owner != tt.owner || s.CNAME != tt.cname || s.Target != tt.cname || s.Proven || !s.Plain {
+			if s.Owner != tt.owner || s.CNAME != tt.cname || s.Target != tt.cname || s.Proven || !s.Resolvers || !s.Plain {
 				t.Errorf("got %+v", s)
 			}
 			var got []string
@@ -213,7 +216,7 @@ func TestLagging(t *testing.T) {
 			if tt.says != "" {
 				want = []resolver.Laggard{{Server: l.r1.URL(), Says: tt.says}}
 			}
-			if got := Lagging(t.Context(), l.panel, domain, s); !slices.Equal(got, want) {
+			if got := Lagging(t.Context(), l.panel, s); !slices.Equal(got, want) {
 				t.Errorf("got %q, want %q", got, want)
 			}
 			for _, q := range slices.Concat(l.r1.Queries(), l.r2.Queries()) {
