@@ -16,9 +16,9 @@ import (
 )
 
 // Zone returns the zone that encloses name, as the recursive resolver sees it: it asks for NS at name and
-// above, so name must be one that exists; see [Client.Find] for others. Only an answer that there is none leads further up; a question that fails is an error of kind
-// Unknown and never yields the zone above. A resolver may remember how things were; [Client.Within] from
-// here tells how they are.
+// above, so name must be one that exists; see [Client.Find] for others. Only an answer that there is none
+// leads further up; a question that fails is an error of kind Unknown and never yields the zone above. A
+// resolver may remember how things were; [Client.Within] from here tells how they are.
 func (c *Client) Zone(ctx context.Context, name string) (Zone, error) {
 	for n := range dnsname.Ancestors(name) {
 		m, err := c.recurse(ctx, n, dns.TypeNS)
@@ -42,11 +42,22 @@ func (c *Client) Zone(ctx context.Context, name string) (Zone, error) {
 // zone below by a referral or, where they serve that one too, by the owner of the SOA in their answer. It
 // is an error of kind Unknown if no server of a zone on the way answers.
 func (c *Client) Within(ctx context.Context, zone Zone, name string) (Zone, error) {
+	for {
+		next, err := c.Step(ctx, zone, name)
+		if err != nil || next.Name == zone.Name {
+			return next, err
+		}
+		zone = next
+	}
+}
+
+// Step is one step of [Client.Within]: it returns the zone that the servers of zone lead to on the way to name,
+// whose own servers may be dead, or zone itself if none is below it.
+func (c *Client) Step(ctx context.Context, zone Zone, name string) (Zone, error) {
 	if !dnsname.Within(name, zone.Name) {
 		return Zone{}, fmt.Errorf("find the zone of %q below %q: the name is not within", name, zone.Name)
 	}
-	asked := name
-	for {
+	for asked := name; ; {
 		found, err := first(ctx, zone.addrs(), func(ctx context.Context, addr netip.Addr) (finding, error) {
 			return c.look(ctx, addr, zone.Name, asked)
 		})
@@ -65,7 +76,7 @@ func (c *Client) Within(ctx context.Context, zone Zone, name string) (Zone, erro
 			if err != nil {
 				return Zone{}, fault.Errorf(fault.Unknown, "find the name servers of %q: %w", found.zone, err)
 			}
-			zone = Zone{Name: found.zone, Servers: servers}
+			return Zone{Name: found.zone, Servers: servers}, nil
 		}
 	}
 }

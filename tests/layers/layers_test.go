@@ -54,6 +54,7 @@ var standing = []struct {
 	{"pkg/provider/*", domain},
 
 	{"pkg/challenge", useCase},
+	{"pkg/explain", useCase},
 	{"pkg/guide", useCase},
 	{"pkg/haproxy", useCase},
 	{"pkg/issuance", useCase},
