@@ -31,7 +31,7 @@ func newApp(environ []string) *cli.App {
 		"dnsguide account | scope -d NAME | explain NAME [TYPE]"
 	app.Description = "The challenge CNAME leads the CA to the alias zone, and the CAA record lets nobody but this machine's\n" +
 		"ACME account have certificates. Both are made once, by whoever may change the zone: this machine cannot."
-	app.Commands = []*cli.Command{recordsCommand(environ), verifyCommand(environ), accountCommand(environ), scopeCommand(environ)}
+	app.Commands = []*cli.Command{recordsCommand(environ), verifyCommand(environ), accountCommand(environ), scopeCommand(environ), explainCommand(environ)}
 	app.EnableBashCompletion = true
 	app.Action = func(c *cli.Context) error {
 		if hookcli.Switch(c, "check-config") {
