@@ -130,10 +130,7 @@ func (s *server) wouldTake(ctx context.Context, zone string, rr dns.RR) (answere
 	if err != nil || how != takes {
 		return how, err
 	}
-	if s.key == nil {
-		return silent, nil
-	}
-	nobody := *s
+	nobody := *s // without a key this is the same once more, and the answer open
 	nobody.key = nil
 	if how, err = nobody.tryUpdate(ctx, zone, rr); err != nil || how != refuses {
 		return silent, err
