@@ -154,6 +154,21 @@ func TestPanelOfTheSilent(t *testing.T) {
 	}
 }
 
+// What two resolvers agree on is not lost to a third that is silent: there is time for the names above.
+func TestPanelWithASilentOne(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.client.Port = 9
+	l.panel = panelOf(t, l.r1, l.r2, l.AddResolver())
+	l.r1.SetDead(true)
+	ctx, cancel := context.WithTimeout(t.Context(), panelTimeout+2*time.Second) // as after some for the authoritative servers
+	defer cancel()
+	s, err := Lookup(ctx, l.client, l.panel, domain)
+	if err != nil || len(s.Records) > 0 || !s.Resolvers || slices.Contains(s.Sources, l.r1.URL()) {
+		t.Errorf("got %+v, %v", s, err)
+	}
+}
+
 // As long as an authoritative server answers, no resolver of the panel hears of the name.
 func TestPanelIsNotAsked(t *testing.T) {
 	for name, records := range map[string][]string{"none": nil, "own": {caaOf(domain, acct)}, "CNAME": {"svc.example.com CNAME t.cdn.example.net"}} {
