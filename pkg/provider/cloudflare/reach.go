@@ -147,7 +147,7 @@ func (p *Provider) askZones(ctx context.Context, names []string) (*listing, erro
 		if err != nil {
 			return nil, unusable(asked, err)
 		}
-		if len(zones) == 0 {
+		if len(zones) == 0 && !strings.Contains(name, "xn--") { // which the API may know under its Unicode name only
 			seen.absent = append(seen.absent, name)
 		}
 	}
@@ -198,11 +198,15 @@ func (z shownZone) access() provider.Access {
 // advice says where a token's reach is to be seen, and what it should be.
 func advice(aliases []string) string {
 	zones := "the domains' own zones"
-	if len(aliases) > 0 {
-		zones = strings.Join(aliases, ", ")
+	switch len(aliases) {
+	case 0:
+	case 1:
+		zones = "the zone " + aliases[0]
+	default:
+		zones = "the zones " + strings.Join(aliases, ", ")
 	}
 	return fmt.Sprintf("https://dash.cloudflare.com/profile/api-tokens (or, for an account's own token, Manage Account > API Tokens) shows what the token may do: "+
-		"it should have Zone:Read and DNS:Edit for the zone resources %s and no others", zones)
+		"it should have Zone:Read and DNS:Edit for %s and no others", zones)
 }
 
 // reachHint says what to do where nothing can be learned.

@@ -285,6 +285,23 @@ func TestReachByNameFails(t *testing.T) {
 	checkProvider(t, err)
 }
 
+// Of a zone with letters beyond ASCII the API may say that it is not there when asked for its A-labels.
+func TestReachByNameIDN(t *testing.T) {
+	l := newLab(t)
+	idn := "xn--bcher-kva.example"
+	l.AddZone(idn)
+	l.AddToken(cloudflaretest.Token{Secret: token, Zones: []string{zone, idn}, ZoneRead: true, DNSEdit: true})
+	r, err := l.provider(nil).Reach(t.Context(), []string{zone}, []string{"svc." + idn})
+	if err != nil || strings.Contains(strings.Join(r.Absent, " "), "xn--") || r.Partial == "" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	l.SetQuirks(cloudflaretest.Quirks{FilteredList: true})
+	r, err = l.provider(nil).Reach(t.Context(), []string{zone}, []string{"svc." + idn})
+	if err != nil || r.Judge([]string{zone}, []string{"svc." + idn}).Extent != provider.TooWide {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // Zones of one name in two accounts are one in the list, with the most that the token may do.
 func TestReachTwins(t *testing.T) {
 	for _, order := range [][]string{{"#zone:read", "#dns_records:edit"}, {"#dns_records:edit", "#zone:read"}} {
