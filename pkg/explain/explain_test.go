@@ -57,6 +57,11 @@ func TestExplain(t *testing.T) {
 			heard: []string{challengeAt + " CNAME", record + " TXT"},
 		},
 		{
+			name: "a zone of its own at the challenge", ask: challengeAt, qtype: dns.TypeTXT,
+			prepare: func(s *scene) { s.AddZone(challengeAt, s.ns["ns.example.net"]) },
+			want:    DoesNotExist, says: []string{"in the zone " + challengeAt, "NODATA"},
+		},
+		{
 			name: "a wildcard's own name", ask: "*.example.com", qtype: dns.TypeTXT,
 			prepare: func(s *scene) { s.add("*.example.com TXT value") },
 			want:    Exists, heard: []string{"*.example.com TXT"},
@@ -67,7 +72,7 @@ func TestExplain(t *testing.T) {
 				s.ns["ns2.example.com"].SetLag(1 << 40)
 				s.add(name + " TXT value")
 			},
-			want: Conflict, says: []string{`ns1.example.com has TXT "value"; ns2.example.com says`}, heard: []string{"example.com SOA"},
+			want: Conflict, says: []string{"not asked", `ns1.example.com has TXT "value"; ns2.example.com says`}, heard: []string{"example.com SOA"},
 		},
 		{
 			name: "servers lead to different places", ask: challengeAt, qtype: dns.TypeTXT,
