@@ -22,6 +22,9 @@ const (
 	ExitUsage       = 10
 	ExitProvider    = 11
 	ExitPropagation = 12
+	ExitRefused     = 13
+	ExitPending     = 14
+	ExitLineage     = 15
 	ExitInterrupted = 130
 )
 
@@ -32,11 +35,14 @@ var exits = []struct {
 }{
 	{ExitDone, "done"},
 	{ExitFailure, "failure"},
-	{ExitVerdict, "the verdict is no: a record is missing or wrong"},
+	{ExitVerdict, "the verdict is no: a record is missing or wrong, or HAProxy serves something else"},
 	{ExitUnknown, "cannot tell: nobody answered"},
 	{ExitUsage, "usage, configuration or permission"},
 	{ExitProvider, "the DNS provider refused or failed"},
 	{ExitPropagation, "not propagated in time"},
+	{ExitRefused, "HAProxy refused"},
+	{ExitPending, "apply pending: HAProxy is down or busy, the next run tries again"},
+	{ExitLineage, "unusable lineage"},
 	{ExitInterrupted, "interrupted"},
 }
 
@@ -47,6 +53,9 @@ var kinds = map[fault.Kind]int{
 	fault.Usage:       ExitUsage,
 	fault.Provider:    ExitProvider,
 	fault.Propagation: ExitPropagation,
+	fault.Refused:     ExitRefused,
+	fault.Pending:     ExitPending,
+	fault.Lineage:     ExitLineage,
 }
 
 // ErrInterrupted is the cause with which Main's context ends on SIGINT or SIGTERM.

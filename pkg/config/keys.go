@@ -134,7 +134,7 @@ var keys = []Key{
 		set: func(s *Settings, v string) error { return into(&s.staging)(boolean(v)) },
 	},
 	{
-		Name: "ISSUER_DOMAIN_NAME", Help: "the CA's name in CAA records; unset, that of Let's Encrypt for its servers, and with another CA those records are not checked",
+		Name: "ISSUER_DOMAIN_NAME", Help: "the CA's name in CAA records; unset, that of Let's Encrypt for its servers, and with another CA what its directory says",
 		set: func(s *Settings, v string) error { return into(&s.IssuerDomain)(issuerName(v)) },
 	},
 	{

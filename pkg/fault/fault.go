@@ -24,6 +24,12 @@ const (
 	Provider
 	// Propagation means that what was written was not visible in time.
 	Propagation
+	// Lineage is a certificate on disk that nobody could use.
+	Lineage
+	// Pending means that the other side is down or busy: nothing is lost, and the next run tries again.
+	Pending
+	// Refused means that HAProxy refused.
+	Refused
 )
 
 // Error is a failure of a known kind. Err says what is wrong, Hint what to do next.

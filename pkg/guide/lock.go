@@ -51,7 +51,7 @@ func (g *Guide) checkCAA(ctx context.Context, p Plan) Finding {
 		}
 		return f
 	}
-	f.Source = source(!s.Proven && s.Plain, s.Plain)
+	f.Source = source(s.Resolvers, s.Plain)
 	f.Lagging = s.Lagging
 	if len(s.Records) > 0 {
 		f.Lagging = append(f.Lagging, caa.Lagging(ctx, g.Panel, s)...)

@@ -49,6 +49,8 @@ var standing = []struct {
 	{"pkg/journal", domain},
 	{"pkg/certbot", domain},
 	{"pkg/notify", domain},
+	{"pkg/bundle", domain},
+	{"pkg/haproxy/*", domain},
 	{"pkg/provider", domain},
 	{"pkg/provider/providertest", test},
 	{"pkg/provider/*", domain},
