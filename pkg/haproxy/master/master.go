@@ -1,0 +1,35 @@
+// Package master deals with HAProxy's master process: it finds it, proves that it is one, asks it how it stands,
+// has it check its configuration and reload, and tells whether the reload came to anything. HAProxy itself does
+// not: a master whose reload has failed lives on with its old worker, and kill and systemctl reload succeed.
+//
+// What is said here of the master CLI is in HAProxy's management.txt, sections 4 and 9.4, and src/mworker.c.
+package master
+
+import "errors"
+
+var (
+	// ErrDown means that nobody listens at the master socket. A master refuses connections while it loads its
+	// configuration, too, so that a caller who knows that HAProxy lives has to wait.
+	ErrDown = errors.New("nobody listens at HAProxy's master socket")
+	// ErrNone means that no HAProxy runs that the hints are about.
+	ErrNone = errors.New("no HAProxy is running")
+)
+
+// Proc is how a master and its workers stand: the reply to show proc.
+type Proc struct {
+	Master  int // process id, as the master itself sees it: another one where it is in a container
+	Reloads int // since the master's start, the failed ones among them
+	Failed  int // since the last one that succeeded; -1 where HAProxy (before 2.5) does not say
+	Uptime  int // of the master, in seconds
+	Version string
+
+	Workers []Worker // that serve; only one, save while a master of HAProxy 3.1 or newer loads
+	Old     []Worker // that finish their connections
+}
+
+// Worker is a process that serves.
+type Worker struct {
+	PID     int
+	Reloads int // that it has outlived; more than 0 for one that serves is a reload that failed
+	Version string
+}
