@@ -18,6 +18,7 @@ type Key struct {
 
 	set      func(s *Settings, v string) error // nil for a key that nothing reads yet
 	forGuide bool                              // dnsguide alone reads it, see Options.Guide
+	forApply bool                              // haproxy-apply alone reads it, see Options.Apply
 	// sameAs names the key that this one is another name of.
 	sameAs string
 }
@@ -211,15 +212,42 @@ var keys = []Key{
 		set: func(s *Settings, v string) error { return into(&s.DstackInstanceID)(v, nil) },
 	},
 
-	{Name: "HAPROXY_CERT_DIR", Default: "/etc/haproxy/certs", Help: "where HAProxy's PEM files are"},
-	{Name: "HAPROXY_CONFIG", Default: "/etc/haproxy/haproxy.cfg", Help: "HAProxy's configuration"},
-	{Name: "HAPROXY_STATS_SOCKET", Help: "stats socket; unset, as HAProxy's configuration says"},
-	{Name: "HAPROXY_MASTER_SOCKET", Help: "master socket; unset, as the running process says"},
-	{Name: "HAPROXY_PIDFILE", Help: "pidfile of the master process"},
-	{Name: "HAPROXY_RELOAD_COMMAND", Help: "command that reloads HAProxy"},
-	{Name: "HAPROXY_VERIFY", Help: "host:port list to probe; unset, the TLS binds of HAProxy's configuration"},
-	{Name: "HAPROXY_GROUP", Help: "group that may read the PEM files"},
-	{Name: "HAPROXY_MAX_PAYLOAD", Default: "15360", Help: "octets beyond which HAProxy is reloaded instead"},
+	{
+		Name: "HAPROXY_CERT_DIR", Default: "/etc/haproxy/certs", forApply: true, Help: "folder of HAProxy's PEM files, as its bind lines name it after crt",
+		set: func(s *Settings, v string) error { return into(&s.HAProxy.CertDir)(absolute(v)) },
+	},
+	{
+		Name: "HAPROXY_CONFIG", Default: "/etc/haproxy/haproxy.cfg", forApply: true, Help: "HAProxy's configuration, several files and folders as -f takes them; the running process tells better",
+		set: func(s *Settings, v string) error { return into(&s.HAProxy.Config)(absolutes(v)) },
+	},
+	{
+		Name: "HAPROXY_STATS_SOCKET", forApply: true, Help: "stats socket with level admin; unset, as HAProxy's configuration says",
+		set: func(s *Settings, v string) error { return into(&s.HAProxy.StatsSocket)(absolute(v)) },
+	},
+	{
+		Name: "HAPROXY_MASTER_SOCKET", forApply: true, Help: "master socket (-S); unset, as the running process says",
+		set: func(s *Settings, v string) error { return into(&s.HAProxy.MasterSocket)(absolute(v)) },
+	},
+	{
+		Name: "HAPROXY_PIDFILE", forApply: true, Help: "pidfile of the master process, where several HAProxys run",
+		set: func(s *Settings, v string) error { return into(&s.HAProxy.PIDFile)(absolute(v)) },
+	},
+	{
+		Name: "HAPROXY_RELOAD_COMMAND", forApply: true, Help: "shell line that reloads HAProxy, where it has neither a master socket nor a master process to signal",
+		set: func(s *Settings, v string) error { return into(&s.HAProxy.ReloadCommand)(v, nil) },
+	},
+	{
+		Name: "HAPROXY_VERIFY", forApply: true, Help: "host:port list at which the certificates have to show; unset, the TLS binds of HAProxy's configuration; off: do not look, with a warning",
+		set: func(s *Settings, v string) error { return into(&s.HAProxy.Verify)(verifyTargets(v)) },
+	},
+	{
+		Name: "HAPROXY_GROUP", forApply: true, Help: "group that may read the PEM files, for a HAProxy that does not start as root",
+		set: func(s *Settings, v string) error { return into(&s.HAProxy.Group)(v, nil) },
+	},
+	{
+		Name: "HAPROXY_MAX_PAYLOAD", Default: "15360", forApply: true, Help: "octets of an update beyond which HAProxy is reloaded instead, below its tune.bufsize",
+		set: func(s *Settings, v string) error { return into(&s.HAProxy.MaxPayload)(octets(v)) },
+	},
 
 	{Name: "PERSIST_DRAFT", Default: "01", Help: "draft of dns-persist-01 that records are written for"},
 	{Name: "PERSIST_UNTIL", Help: "when a record stops being valid"},

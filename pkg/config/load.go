@@ -72,7 +72,15 @@ func (l *loader) warn(place, key, format string, args ...any) {
 
 // reads reports whether the program that asks for the settings uses the key.
 func (l *loader) reads(key Key) bool {
-	return key.set != nil && (!key.forGuide || l.opts.Guide || l.opts.NeedSetup || l.opts.Strict)
+	switch {
+	case key.set == nil:
+		return false
+	case key.forGuide:
+		return l.opts.Guide || l.opts.NeedSetup || l.opts.Strict
+	case key.forApply:
+		return l.opts.Apply || l.opts.Strict
+	}
+	return true
 }
 
 // where tells the reader what to look at: the flag, or the place and the key.

@@ -25,6 +25,8 @@ type Options struct {
 	Guide bool
 	// NeedSetup is Guide, and makes it an error that the mode in DNS_SETUP_MODE lacks what it needs.
 	NeedSetup bool
+	// Apply reads the keys of haproxy-apply too. No other program stops over them.
+	Apply bool
 	// Strict is Guide, and makes an unknown key an error instead of a warning (--check-config).
 	Strict bool
 }
@@ -75,6 +77,8 @@ type Settings struct {
 	DstackAppID      string
 	DstackInstanceID string
 
+	HAProxy HAProxy // of haproxy-apply; without Options.Apply these are the defaults
+
 	StateDir string
 	LogFile  string
 
@@ -84,6 +88,23 @@ type Settings struct {
 	challengeMap []mapEntry // as written, before it is checked against Aliases
 	staging      bool       // ACME_STAGING, before it is checked against ACME_SERVER
 }
+
+// HAProxy is where HAProxy is and how it is reached. Paths are absolute; "" leaves it to HAProxy's configuration and
+// the running process.
+type HAProxy struct {
+	CertDir       string
+	Config        []string // files and folders
+	StatsSocket   string
+	MasterSocket  string
+	PIDFile       string
+	ReloadCommand string   // shell line
+	Verify        []string // host:port to look at; none: the configuration's binds; VerifyOff alone: nowhere
+	Group         string
+	MaxPayload    int // octets
+}
+
+// VerifyOff in [HAProxy].Verify means that nobody looks at what HAProxy serves.
+const VerifyOff = "off"
 
 // Values of [Settings.Propagation].
 const (

@@ -213,3 +213,41 @@ func base64Secret(v string) (Secret, error) {
 	}
 	return NewSecret(v), nil
 }
+
+// absolutes takes a list of absolute paths.
+func absolutes(v string) ([]string, error) {
+	var paths []string
+	for _, item := range list(v) {
+		path, err := absolute(item)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+// verifyTargets takes host:port items, or "off".
+func verifyTargets(v string) ([]string, error) {
+	if strings.EqualFold(v, VerifyOff) {
+		return []string{VerifyOff}, nil
+	}
+	var targets []string
+	for _, item := range list(v) {
+		target, err := hostPort(item, "443")
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, target)
+	}
+	return targets, nil
+}
+
+// octets takes a size from 1024 octets up.
+func octets(v string) (int, error) {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1024 || n > 1<<20 {
+		return 0, fmt.Errorf("%q is no usable size; it must be from 1024 to 1048576 octets", v)
+	}
+	return n, nil
+}
