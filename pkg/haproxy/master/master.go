@@ -5,12 +5,17 @@
 // What is said here of the master CLI is in HAProxy's management.txt, sections 4 and 9.4, and src/mworker.c.
 package master
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 var (
 	// ErrDown means that nobody listens at the master socket. A master refuses connections while it loads its
 	// configuration, too, so that a caller who knows that HAProxy lives has to wait.
-	ErrDown = errors.New("nobody listens at HAProxy's master socket")
+	ErrDown = errors.New("nobody answers at HAProxy's master socket")
+	// ErrBusy means that the master is at another reload and does not begin a second one.
+	ErrBusy = errors.New("another reload of HAProxy is still in progress")
 	// ErrNone means that no HAProxy runs that the hints are about.
 	ErrNone = errors.New("no HAProxy is running")
 )
@@ -20,16 +25,21 @@ type Proc struct {
 	Master  int // process id, as the master itself sees it: another one where it is in a container
 	Reloads int // since the master's start, the failed ones among them
 	Failed  int // since the last one that succeeded; -1 where HAProxy (before 2.5) does not say
-	Uptime  int // of the master, in seconds
+	Uptime  int // of the master, in seconds; -1 where it is unknown
 	Version string
 
-	Workers []Worker // that serve; only one, save while a master of HAProxy 3.1 or newer loads
+	Workers []Worker // that serve; more than one only while a master of HAProxy 3.1 or newer loads
 	Old     []Worker // that finish their connections
 }
 
 // Worker is a process that serves.
 type Worker struct {
 	PID     int
-	Reloads int // that it has outlived; more than 0 for one that serves is a reload that failed
+	Reloads int // that it has outlived; for one that still serves each of them has failed
 	Version string
+}
+
+func (p Proc) has(pid int) bool {
+	same := func(w Worker) bool { return w.PID == pid }
+	return slices.ContainsFunc(p.Workers, same) || slices.ContainsFunc(p.Old, same)
 }

@@ -3,13 +3,24 @@ package master
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"syscall"
 	"time"
+
+	"github.com/certhook/certhook/pkg/fault"
+)
+
+const (
+	reloadTime          = time.Minute // 1,000 certificates take 2 s
+	firstPoll, lastPoll = 50 * time.Millisecond, time.Second
 )
 
 // How is how HAProxy can be reloaded. The first of CLI, Process and Command that there is is taken.
 type How struct {
 	CLI     *CLI          // nil for no master socket
-	Process *Process      // nil where it is unknown; it has to be a master to be signalled
+	Process *Process      // nil where it is unknown; one that is no master is not signalled
 	Command string        // shell line; "" for none
 	Timeout time.Duration // 0 = 60 s; ctx may end sooner
 }
@@ -17,13 +28,237 @@ type How struct {
 // Outcome is what is known after a reload.
 type Outcome struct {
 	Way    string // "master socket", "signal" or "command"
-	Worker int    // process id of the new worker; 0 where it is unknown
+	Worker int    // process id of the new worker as the master sees it; 0 where it is unknown
 	Doubt  string // why the reload may have failed although there is no error; "" where it is known to have worked
-	Output string // of the command, its beginning and end
+	Output string // of the command; its beginning and its end where it is long
 }
 
 // Reload has HAProxy load its configuration and waits until it serves it. Errors are of kind Refused where
-// HAProxy keeps the old one, of kind Usage where it cannot be asked, and of kind Pending, with
-// context.DeadlineExceeded, where the time was over before it was known. Where it cannot be known, Outcome.Doubt
-// says so, and only what is served can tell.
-func Reload(ctx context.Context, how How) (Outcome, error) { return Outcome{}, errors.ErrUnsupported }
+// HAProxy keeps the old one, of kind Usage where it cannot be asked, and of kind Pending where HAProxy is gone or
+// the time was over before it was known (context.DeadlineExceeded). Where it cannot be known there is no error and
+// Outcome.Doubt says so: only what is served can tell.
+func Reload(ctx context.Context, how How) (Outcome, error) {
+	timeout := how.Timeout
+	if timeout == 0 {
+		timeout = reloadTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var o Outcome
+	var err error
+	switch {
+	case how.CLI != nil:
+		o, err = how.bySocket(ctx)
+	case how.Process != nil && how.Process.MasterWorker:
+		o, err = how.bySignal(ctx)
+	case how.Command != "":
+		o, err = how.byCommand(ctx)
+	default:
+		return Outcome{}, fault.Errorf(fault.Usage, "there is no way to reload HAProxy: no master socket, no master process, no command").
+			WithHint("start HAProxy with -W -S /run/haproxy-master.sock, or set HAPROXY_RELOAD_COMMAND")
+	}
+	if errors.Is(err, context.DeadlineExceeded) && fault.KindOf(err) == fault.Other {
+		err = fault.Errorf(fault.Pending, "the reload of HAProxy has not come to an end in time: %w", err)
+	}
+	return o, err
+}
+
+// bySocket asks at the master socket. Only what show proc says before and after tells how it went.
+func (how How) bySocket(ctx context.Context) (Outcome, error) {
+	o := Outcome{Way: "master socket"}
+	var before *Proc
+	var last error
+	asked := false
+	err := poll(ctx, func() (bool, error) {
+		now, err := how.CLI.Proc(ctx)
+		if err == nil && before == nil {
+			before = &now
+		}
+		if err == nil && !asked {
+			var ok bool
+			var log string
+			if ok, log, err = how.CLI.reload(ctx); err == nil && !ok {
+				return true, how.explain(ctx, alerts(log))
+			}
+			asked = err == nil
+			if asked {
+				return false, nil
+			}
+		}
+		switch last = err; {
+		case err == nil:
+			return how.judge(ctx, *before, now, &o)
+		case errors.Is(err, ErrBusy): // the other reload may have read our files, or not
+			return false, nil
+		case errors.Is(err, ErrDown): // it loads, or it is gone
+			return false, how.gone()
+		}
+		return false, err
+	})
+	if last != nil && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, last) {
+		err = fmt.Errorf("%w; %w", last, err)
+	}
+	return o, err
+}
+
+// judge compares how the master stands with how it stood before the reload. done is false while that tells nothing.
+func (how How) judge(ctx context.Context, before, now Proc, o *Outcome) (done bool, err error) {
+	v, doubt := compare(before, now)
+	switch v {
+	case loaded:
+		o.Worker, o.Doubt = now.Workers[0].PID, doubt
+		return true, nil
+	case failed:
+		return true, how.explain(ctx, "")
+	}
+	return false, nil
+}
+
+type verdict int
+
+const (
+	pending verdict = iota
+	loaded
+	failed
+)
+
+// compare tells from two states of a master what became of a reload in between. It has worked when other workers
+// serve, whoever asked for it: they have read what was on disk at the first look. It has failed when the count of reloads has
+// gone up and the old workers serve. HAProxy 3.1 and newer answer while the new worker loads, which they list beside
+// the old one.
+func compare(before, now Proc) (verdict, string) {
+	fresh := 0
+	for _, w := range now.Workers {
+		if !before.has(w.PID) {
+			fresh++
+		}
+	}
+	// A new master counts from 0, in a container with the same process ids: it has read everything anew.
+	restarted := now.Master != before.Master || now.Reloads < before.Reloads ||
+		now.Reloads == before.Reloads && now.Uptime >= 0 && now.Uptime < before.Uptime
+	switch {
+	case restarted && len(now.Workers) > 0:
+		if now.Failed > 0 {
+			return loaded, "HAProxy was started anew meanwhile, and a reload has failed since"
+		}
+		return loaded, ""
+	case restarted, now.Reloads == before.Reloads:
+		return pending, ""
+	case fresh > 0 && fresh == len(now.Workers):
+		if now.Failed > 0 {
+			return loaded, "HAProxy has loaded its configuration, and another reload has failed since"
+		}
+		return loaded, ""
+	case fresh == 0 && now.Failed != 0:
+		return failed, ""
+	}
+	return pending, ""
+}
+
+// explain is the error for a reload that failed. Where HAProxy has not said why, its check may.
+func (how How) explain(ctx context.Context, alerts string) error {
+	if alerts == "" && how.Process != nil {
+		if err := how.Process.Check(ctx, nil); fault.KindOf(err) == fault.Usage {
+			alerts = err.Error()
+		}
+	}
+	return refused(alerts)
+}
+
+func refused(alerts string) error {
+	const what = "HAProxy has not loaded its configuration and goes on with the old one"
+	if alerts == "" {
+		return fault.Errorf(fault.Refused, what).
+			WithHint("HAProxy's log says why; where haproxy -c finds nothing wrong, a port may be taken")
+	}
+	return fault.Errorf(fault.Refused, "%s: %s", what, alerts)
+}
+
+// gone is an error where HAProxy is known to have ended, so that waiting for it is of no use.
+func (how How) gone() error {
+	if how.Process == nil || how.Process.alive() {
+		return nil
+	}
+	return fault.Errorf(fault.Pending, "HAProxy, process %d, has ended: %w", how.Process.PID, ErrDown)
+}
+
+// bySignal sends SIGUSR2 to the master. HAProxy 1.9 to 3.0 write down how they stand where procfs
+// shows it; for others the new worker is all that can be seen.
+func (how How) bySignal(ctx context.Context) (Outcome, error) {
+	o := Outcome{Way: "signal"}
+	p := how.Process
+	before, written := p.state()
+	old, err := p.workers()
+	if err != nil {
+		return o, err
+	}
+	if err := p.Signal(syscall.SIGUSR2); err != nil {
+		if errors.Is(err, ErrNone) {
+			err = fault.Errorf(fault.Pending, "%w", err)
+		}
+		return o, err
+	}
+	err = poll(ctx, func() (bool, error) {
+		if err := how.gone(); err != nil {
+			return false, err
+		}
+		if written {
+			if now, ok := p.state(); ok {
+				return how.judge(ctx, before, now, &o)
+			}
+			return false, nil
+		}
+		workers, err := p.workers()
+		if err != nil {
+			return false, err
+		}
+		for _, pid := range workers {
+			if !slices.Contains(old, pid) {
+				o.Worker = pid
+				o.Doubt = "HAProxy has started a new worker; without a master socket only what it serves tells whether it is good"
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return o, err
+}
+
+// byCommand runs the command, which may do anything.
+func (how How) byCommand(ctx context.Context) (Outcome, error) {
+	o := Outcome{Way: "command"}
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", how.Command)
+	cmd.Env = bare
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	var err error
+	o.Output, err = collect(cmd)
+	_, ended := errors.AsType[*exec.ExitError](err)
+	switch {
+	case ctx.Err() != nil:
+		return o, fmt.Errorf("run the command that reloads HAProxy: %w", ctx.Err())
+	case ended:
+		o.Doubt = fmt.Sprintf("the command that reloads HAProxy ended with %v; only what is served tells what it did", err)
+	case err != nil:
+		return o, fault.Errorf(fault.Usage, "run the command that reloads HAProxy: %w", err)
+	default:
+		o.Doubt = "the command that reloads HAProxy says that it worked; only what is served tells"
+	}
+	return o, nil
+}
+
+// poll calls ask until it is done or fails, at growing distances.
+func poll(ctx context.Context, ask func() (done bool, err error)) error {
+	for distance := firstPoll; ; distance = min(distance*3/2, lastPoll) {
+		done, err := ask()
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(distance):
+		}
+	}
+}
