@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/certhook/certhook/cmd/internal/setup"
+	hookcli "github.com/certhook/certhook/pkg/cli"
+	"github.com/certhook/certhook/pkg/haproxy"
+)
+
+func statusCommand(environ []string) *cli.Command {
+	return &cli.Command{
+		Name:      "status",
+		Usage:     "show lineage, disk, memory and wire side by side",
+		UsageText: "haproxy-apply status\nhaproxy-apply status --warn-days 14 --metrics /var/lib/prometheus/node-exporter/certhook.prom",
+		ArgsUsage: "[LINEAGE ...]",
+		Description: "Changes nothing. The exit status is 0 if HAProxy serves what every lineage has.\n" +
+			"--metrics replaces a file for node_exporter's textfile collector.",
+		Flags: hookcli.CommonFlags(
+			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print JSON"},
+			&cli.StringFlag{Name: "metrics", Usage: "also write `FILE`"},
+			&cli.IntFlag{Name: "warn-days", Usage: "exit with 3 where a certificate ends within this `NUMBER` of days"},
+			&cli.StringFlag{Name: "timeout", Value: "60s", Usage: "`TIME` that all of it may take"},
+		),
+		Action: func(c *cli.Context) error { return status(c, environ) },
+	}
+}
+
+func status(c *cli.Context, environ []string) error {
+	if hookcli.Switch(c, "check-config") {
+		return checkConfig(c, environ)
+	}
+	s, err := setup.LoadApply(c, environ)
+	if err != nil {
+		return err
+	}
+	log, closeLog := setup.Log(c, s, c.App.ErrWriter)
+	defer closeLog()
+	a, err := setup.Applier(s, log, nil)
+	if err != nil {
+		return err
+	}
+	a.VerifyAll = true
+	if a.Timeout, err = setup.Duration("--timeout", c.String("timeout")); err != nil {
+		return err
+	}
+	states, err := a.Status(c.Context, c.Args().Slice()...)
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		enc := json.NewEncoder(c.App.Writer)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(map[string]any{"lineages": states}); err != nil {
+			return err
+		}
+	} else {
+		haproxy.WriteTable(c.App.Writer, states)
+	}
+	var failed error
+	if path := c.String("metrics"); path != "" {
+		failed = haproxy.WriteMetrics(path, states, time.Now())
+	}
+	return errors.Join(failed, haproxy.Err(states), haproxy.Expiring(states, c.Int("warn-days"), time.Now()))
+}

@@ -1,0 +1,97 @@
+package haproxy
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/certhook/certhook/pkg/bundle"
+	"github.com/certhook/certhook/pkg/certbot"
+	"github.com/certhook/certhook/pkg/fault"
+)
+
+// desired is what one lineage wants HAProxy to have.
+type desired struct {
+	bundle *bundle.Bundle
+	pem    []byte // canonical
+	file   string
+}
+
+// lineages reads those that are named, or all. One that cannot be used is a state with an error and stops
+// no other. The error is of kind Usage: the names themselves are no good.
+func (a *Applier) lineages(ctx context.Context, names []string) ([]State, error) {
+	root, err := a.find()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if root[name] == "" {
+			return nil, fault.Errorf(fault.Usage, "there is no lineage %q in %s", name, strings.Join(a.Roots, " or ")).
+				WithHint("certbot certificates lists certbot's; without a name all are applied")
+		}
+	}
+	if len(names) == 0 {
+		for name := range root {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var states []State
+	for _, name := range slices.Compact(names) {
+		s := State{Name: name, File: filepath.Join(a.CertDir, name+".pem"), Action: None}
+		if s.desired, s.Err = a.read(ctx, root[name], name); s.Err == nil {
+			s.desired.file = s.File
+			leaf := s.desired.bundle.Leaf()
+			s.Names, s.NotAfter = leaf.DNSNames, leaf.NotAfter
+			s.Serial, s.Fingerprint = s.desired.bundle.Serial(), s.desired.bundle.Fingerprint()
+		}
+		states = append(states, s)
+	}
+	return states, nil
+}
+
+// find maps the lineages to the roots that hold them.
+func (a *Applier) find() (map[string]string, error) {
+	root := map[string]string{}
+	for _, r := range a.Roots {
+		names, err := certbot.LiveNames(r)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if other := root[name]; other != "" {
+				return nil, fault.Errorf(fault.Usage, "the lineage %q is both in %q and in %q, and HAProxy can have one %s.pem only", name, other, r, name).
+					WithHint("delete or rename one of them")
+			}
+			root[name] = r
+		}
+	}
+	return root, nil
+}
+
+func (a *Applier) read(ctx context.Context, root, name string) (*desired, error) {
+	m, err := certbot.ReadLive(ctx, root, name)
+	if err != nil {
+		return nil, err
+	}
+	b, err := bundle.Parse(m.Chain, m.Key, a.now())
+	if err != nil {
+		return nil, fault.Errorf(fault.Lineage, "lineage %q: %w", name, err)
+	}
+	if a.Renewed.Dir != "" && sameDir(a.Renewed.Dir, m.Dir) {
+		if err := b.Covers(a.Renewed.Names); err != nil {
+			return nil, fault.Errorf(fault.Lineage, "lineage %q: certbot says that it renewed more names: %w", name, err)
+		}
+	}
+	return &desired{bundle: b, pem: b.PEM()}, nil
+}
+
+// sameDir reports whether two paths lead to one folder.
+func sameDir(a, b string) bool {
+	one, err := os.Stat(a)
+	other, err2 := os.Stat(b)
+	return errors.Join(err, err2) == nil && os.SameFile(one, other)
+}

@@ -1,0 +1,140 @@
+package haproxy
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/certhook/certhook/pkg/fault"
+	"github.com/certhook/certhook/pkg/haproxy/master"
+)
+
+// reload puts files on disk and has HAProxy load them all at once. A file that its own check refuses is taken
+// back, so that the folder always passes. Whether it was of use the next look tells.
+func (a *Applier) reload(ctx context.Context, i *instance, states []*State) {
+	fail := func(err error) {
+		for _, s := range states {
+			if s.Err == nil {
+				s.Err = err
+			}
+		}
+	}
+	if i.up {
+		if err := i.reloadable(a); err != nil {
+			fail(err)
+			return
+		}
+	}
+	if err := a.check(ctx, i); err != nil {
+		fail(fault.Errorf(fault.Usage, "HAProxy's configuration is broken, and nothing was touched: %w", err).
+			WithHint("haproxy -c -f %s says the same", strings.Join(i.files, " -f ")))
+		return
+	}
+	var installed []*State
+	for _, s := range states {
+		if s.Disk == Same {
+			installed = append(installed, s)
+			continue
+		}
+		if s.Err = a.replace(s); s.Err == nil {
+			installed = append(installed, s)
+		}
+	}
+	if err := a.check(ctx, i); err != nil {
+		installed = a.sort(ctx, i, installed, err)
+	}
+	a.forget()
+	states = installed
+	if len(states) == 0 {
+		return
+	}
+	if !i.up {
+		fail(fault.Errorf(fault.Pending, "staged, not served: HAProxy is not running").
+			WithHint("it will load the certificate when it starts"))
+		return
+	}
+	a.step("reload")
+	outcome, err := master.Reload(ctx, i.how(a))
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		fail(fault.Errorf(fault.Pending, "HAProxy has not finished its reload in time: %w", err))
+	case err != nil:
+		fail(err)
+	case outcome.Doubt != "":
+		a.Log.Info(outcome.Doubt) // the handshake decides
+	}
+}
+
+// check asks HAProxy whether it would start.
+func (a *Applier) check(ctx context.Context, i *instance) error {
+	a.step("check")
+	p := i.process
+	if p == nil {
+		p = &master.Process{}
+	}
+	return p.Check(ctx, i.files)
+}
+
+// replace puts a lineage's PEM in its place, and keeps what stood there until it is known to be good.
+func (a *Applier) replace(s *State) error {
+	a.step("stage " + s.Name)
+	file, err := a.stage(s.File, s.desired.pem)
+	if err != nil {
+		return err
+	}
+	if err := a.keep(s.File); err != nil {
+		file.drop()
+		return err
+	}
+	a.step("install " + s.Name)
+	return file.install()
+}
+
+// sort takes back the files that HAProxy's check refuses, and returns the others.
+func (a *Applier) sort(ctx context.Context, i *instance, states []*State, refused error) []*State {
+	a.step("restore")
+	if err := a.restore(); err != nil {
+		for _, s := range states {
+			s.Err = err
+		}
+		return nil
+	}
+	var good []*State
+	for _, s := range states {
+		if s.Disk == Same {
+			good = append(good, s)
+			continue
+		}
+		if len(states) > 1 {
+			refused = nil
+			if s.Err = a.replace(s); s.Err != nil {
+				continue
+			}
+			if refused = a.check(ctx, i); refused == nil {
+				good = append(good, s)
+				a.forget()
+				continue
+			}
+			if s.Err = a.restore(); s.Err != nil {
+				continue
+			}
+		}
+		s.Err = fault.Errorf(fault.Refused, "HAProxy does not take the certificate of %q, and its file is as it was: %w", s.Name, refused)
+	}
+	return good
+}
+
+// reloadable is an error where there is no way to have HAProxy reload.
+func (i *instance) reloadable(a *Applier) error {
+	switch {
+	case i.master != nil, a.ReloadCommand != "", i.process != nil && i.process.MasterWorker:
+		return nil
+	}
+	return fault.Errorf(fault.Usage, "a new or a large certificate needs a reload of HAProxy, and there is no way to one: it has no master socket, and no master process to signal").
+		WithHint("start it with -W -S /run/haproxy-master.sock, or set HAPROXY_RELOAD_COMMAND")
+}
+
+// how says how to reload.
+func (i *instance) how(a *Applier) master.How {
+	return master.How{CLI: i.master, Process: i.process, Command: a.ReloadCommand}
+}
