@@ -33,6 +33,7 @@ need() {
 need ca-certificates /etc/ssl/certs/ca-certificates.crt
 need certbot certbot
 need git git
+need haproxy haproxy
 need make make
 need unbound unbound
 if [ "${1:-}" != demo ]; then
@@ -59,6 +60,7 @@ install_packages() {
 	apt-get -qq -o DPkg::Lock::Timeout=300 install --no-install-recommends -y $packages >/dev/null
 	# Nor are they to start with the next boot of a machine that did not have them.
 	case " $packages " in *" unbound "*) disable unbound.service unbound-resolvconf.service ;; esac
+	case " $packages " in *" haproxy "*) disable haproxy.service ;; esac
 	case " $packages " in *" bind9 "*) disable named.service named-resolvconf.service ;; esac
 }
 

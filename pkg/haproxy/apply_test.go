@@ -69,7 +69,9 @@ func TestUnusableLineage(t *testing.T) {
 		"intermediate first": func() { s.lineages.RenewWith("a.test", fresh.Issuer, fresh.Cert, fresh.PrivateKey) },
 		"cut short":          func() { s.lineages.RenewWith("a.test", fresh.Cert, nil, fresh.PrivateKey) },
 		"no key":             func() { s.lineages.RenewWith("a.test", fresh.Cert, fresh.Issuer, nil) },
-		"junk":               func() { s.lineages.RenewWith("a.test", fresh.Cert, append([]byte("hello\n"), fresh.Issuer...), fresh.PrivateKey) },
+		"junk": func() {
+			s.lineages.RenewWith("a.test", fresh.Cert, append([]byte("hello\n"), fresh.Issuer...), fresh.PrivateKey)
+		},
 	} {
 		put()
 		renewed := s.renew("good.test", haproxytest.Wish{})
