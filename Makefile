@@ -17,9 +17,11 @@ LDFLAGS := -s -w$(if $(VERSION), -X github.com/certhook/certhook/pkg/cli.version
 SCRIPTS := $(wildcard scripts/*.sh .ci/run hooks/*.sh)
 # Packages whose tests bring up a lab in namespaces of their own, with real certbot.
 E2E     := ./tests/lab/... ./tests/e2e/...
+# A module of its own.
+BOULDER := $(GO) -C tests/boulder
 
 .DEFAULT_GOAL := build
-.PHONY: build install check unit test e2e demo setup clean help
+.PHONY: build install check unit differential test e2e demo setup clean help
 
 build: ## build every program into bin/, static and stripped
 	@mkdir -p bin
@@ -38,11 +40,14 @@ install: build ## install programs and man pages (DESTDIR, PREFIX=/usr/local, BI
 check: setup ## formatting, vet, staticcheck, shell scripts, tidy go.mod
 	@out=$$($(TOOL) gofumpt -l cmd pkg tests) && { [ -z "$$out" ] || { echo "gofumpt would change:"; echo "$$out"; exit 1; }; }
 	$(GO) vet ./...
+	$(BOULDER) vet ./...
 	$(TOOL) staticcheck ./...
+	$(BOULDER) tool -modfile=../../scripts/tools/go.mod staticcheck ./...
 	$(TOOL) shfmt -d $(SCRIPTS)
 	shellcheck $(SCRIPTS)
 	$(GO) mod tidy -diff
 	$(GO) -C scripts/tools mod tidy -diff
+	$(BOULDER) mod tidy -diff
 
 unit: setup ## unit tests, with the race detector, and the seeds of the fuzz targets
 	$(GO) test -race $$($(GO) list ./... | grep -v '/tests/lab$$\|/tests/e2e')
@@ -50,7 +55,10 @@ unit: setup ## unit tests, with the race detector, and the seeds of the fuzz tar
 e2e: setup ## end-to-end tests: certbot, a CA and DNS in a network namespace (as root)
 	$(GO) test -count=1 -timeout 30m $(E2E)
 
-test: check unit e2e ## all of them
+differential: setup ## our reading of CAA against Boulder's own: N=20000 random questions, SEED= of a run to repeat
+	BOULDER_N=$(N) BOULDER_SEED=$(SEED) $(BOULDER) test -vet=off -count=1 -timeout 3h -v ./...
+
+test: check unit differential e2e ## all of them
 
 demo: ## the whole story on the terminal, with nothing configured (as root); FAULT=help lists what can be broken in it
 	@scripts/demo.sh $(FAULT)
@@ -59,9 +67,10 @@ setup: # fetches all that is built; "go mod tidy" in check looks at a few module
 	@scripts/setup.sh
 	@$(GO) mod download
 	@$(GO) mod download -modfile=scripts/tools/go.mod
+	@$(BOULDER) mod download
 
 clean: ## remove what was built
 	rm -rf bin
 
 help: ## list the targets
-	@sed -n 's/^\([a-z0-9]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z0-9]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
