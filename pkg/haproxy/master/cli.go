@@ -135,8 +135,8 @@ func endpoint(s string) (network, address string, err error) {
 		return "unix", s, nil
 	case !ok && strings.Contains(s, ":"):
 		return "tcp", s, nil
-	case !ok, family == "unix" && rest != "":
-		return "unix", strings.TrimPrefix(s, "unix@"), nil
+	case family == "unix" && rest != "":
+		return "unix", rest, nil
 	case family == "abns":
 		return "unix", "@" + rest, nil
 	case family == "ipv4" || family == "ipv6":

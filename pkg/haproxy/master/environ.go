@@ -1,14 +1,15 @@
 package master
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
 )
 
 // workers are the process ids of the HAProxies below a master, those that finish among them.
-func (p Process) workers() ([]int, error) {
-	all, err := p.proc.haproxies()
+func (p Process) workers(ctx context.Context) ([]int, error) {
+	all, err := p.proc.haproxies(ctx)
 	if err != nil {
 		return nil, err
 	}

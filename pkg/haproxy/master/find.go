@@ -30,7 +30,7 @@ type Hints struct {
 // several fit.
 func Find(ctx context.Context, h Hints) (Process, error) {
 	root := procfs(h.ProcRoot)
-	all, err := root.haproxies()
+	all, err := root.haproxies(ctx)
 	if err != nil {
 		return Process{}, err
 	}

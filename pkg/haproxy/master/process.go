@@ -1,6 +1,7 @@
 package master
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -56,7 +57,7 @@ func (p Process) alive() bool {
 
 // Signal sends a signal to a master, and to nobody else: it has to be the process that was found, and it has to be
 // HAProxy's master still. The error is of kind Usage where it is not, or where we may not.
-func (p Process) Signal(sig syscall.Signal) error {
+func (p Process) Signal(ctx context.Context, sig syscall.Signal) error {
 	fail := func(err error) error { return fmt.Errorf("signal HAProxy's master, process %d: %w", p.PID, err) }
 	if p.PID <= 0 {
 		return fault.Errorf(fault.Usage, "there is no process of HAProxy to signal")
@@ -73,7 +74,7 @@ func (p Process) Signal(sig syscall.Signal) error {
 		return fail(err)
 	}
 	defer unix.Close(fd)
-	if err := p.prove(); err != nil {
+	if err := p.prove(ctx); err != nil {
 		return err
 	}
 	switch err := unix.PidfdSendSignal(fd, sig, nil, 0); {
@@ -88,8 +89,8 @@ func (p Process) Signal(sig syscall.Signal) error {
 }
 
 // prove looks whether the process is HAProxy's master.
-func (p Process) prove() error {
-	all, err := p.proc.haproxies()
+func (p Process) prove(ctx context.Context) error {
+	all, err := p.proc.haproxies(ctx)
 	if err != nil {
 		return err
 	}

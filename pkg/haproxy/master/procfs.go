@@ -2,6 +2,7 @@ package master
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // binary is what HAProxy's executable is called, by itself, by packages that have several versions side by side,
@@ -35,7 +37,7 @@ type entry struct {
 }
 
 // haproxies are the processes whose program is HAProxy, by process id.
-func (root procfs) haproxies() (map[int]entry, error) {
+func (root procfs) haproxies(ctx context.Context) (map[int]entry, error) {
 	list, err := os.ReadDir(filepath.Dir(root.path(0, "")))
 	if err != nil {
 		return nil, fmt.Errorf("look at the processes: %w", err)
@@ -46,8 +48,16 @@ func (root procfs) haproxies() (map[int]entry, error) {
 		if err != nil {
 			continue
 		}
+		e, err := root.entry(pid)
+		// A master starts itself anew with each reload, and has no command line for a moment.
+		for tries := 0; err == nil && e.isHAProxy() && e.args[0] == "" && tries < 100; tries++ {
+			if err := wait(ctx, time.Millisecond); err != nil {
+				return nil, err
+			}
+			e, err = root.entry(pid)
+		}
 		// One that ends meanwhile is none.
-		if e, err := root.entry(pid); err == nil && e.isHAProxy() {
+		if err == nil && e.isHAProxy() {
 			found[pid] = e
 		}
 	}

@@ -188,11 +188,11 @@ func (how How) bySignal(ctx context.Context) (Outcome, error) {
 	o := Outcome{Way: "signal"}
 	p := how.Process
 	before, written := p.state()
-	old, err := p.workers()
+	old, err := p.workers(ctx)
 	if err != nil {
 		return o, err
 	}
-	if err := p.Signal(syscall.SIGUSR2); err != nil {
+	if err := p.Signal(ctx, syscall.SIGUSR2); err != nil {
 		if errors.Is(err, ErrNone) {
 			err = fault.Errorf(fault.Pending, "%w", err)
 		}
@@ -208,7 +208,7 @@ func (how How) bySignal(ctx context.Context) (Outcome, error) {
 			}
 			return false, nil
 		}
-		workers, err := p.workers()
+		workers, err := p.workers(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -255,10 +255,17 @@ func poll(ctx context.Context, ask func() (done bool, err error)) error {
 		if done || err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(distance):
+		if err := wait(ctx, distance); err != nil {
+			return err
 		}
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
 	}
 }

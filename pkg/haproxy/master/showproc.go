@@ -9,6 +9,7 @@ import (
 
 var (
 	failedReloads = regexp.MustCompile(`\[failed: (\d+)\]`)
+	relativePID   = regexp.MustCompile(`\[was: \d+\]`)
 	uptime        = regexp.MustCompile(`^(\d+)d(\d+)h(\d+)m(\d+)s$`)
 )
 
@@ -33,7 +34,7 @@ func parseProc(reply string) (Proc, error) {
 		if failed != nil {
 			line = strings.Replace(line, failed[0], "", 1)
 		}
-		fields := strings.Fields(line)
+		fields := strings.Fields(relativePID.ReplaceAllString(line, "-"))
 		if len(fields) <= reloads {
 			continue
 		}
