@@ -1,260 +1,161 @@
 package haproxytest
 
 import (
-	"bufio"
 	"io"
 	"net"
 	"os"
-	"slices"
+	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 )
 
-// Tap sits between a client and a socket of HAProxy's, at the socket's own path: it keeps every command, and
-// can spoil the ones it is told to.
+// Tap stands in front of a stats socket: it writes down the commands that pass, and answers some of them itself.
 type Tap struct {
-	real string // the socket, moved aside
+	Path string
 
+	tb       TB
+	behind   string
 	mu       sync.Mutex
-	commands []Command
-	faults   []*Fault
+	commands []string
+	faults   map[string]Fault // by the first words of a command
+	on       func(command string)
 }
 
-// Command is what a client sent: a line and, after "<<", lines up to an empty one.
-type Command struct {
-	Line    string // without the line end
-	Payload string
-}
-
-// Deed is what becomes of a command.
-type Deed int
-
-// Deeds.
-const (
-	Pass    Deed = iota // on to HAProxy, as without a fault
-	Answer              // HAProxy never hears of it, the client gets Fault.Reply
-	Empty               // HAProxy never hears of it, the connection is closed
-	Hang                // HAProxy never hears of it, and there is no answer as long as the client waits
-	Swallow             // HAProxy does it, and the connection is closed without its answer
-)
-
-// Fault spoils commands.
+// Fault is how a command is answered in HAProxy's place.
 type Fault struct {
-	Command string // how the line begins: "commit ssl cert"
-	Skip    int    // so many of these are let through before
-	Times   int    // so many are spoilt; 0 means all
-	Deed    Deed
-	// Reply is Answer's. {name} stands for the certificate that the command is about. HAProxy ends what it
-	// says with an empty line.
-	Reply string
-	// Before runs before the deed, such as a rival's command. It runs on the connection's goroutine, so the
-	// client waits for it.
-	Before func()
+	Reply  string
+	Silent bool // say nothing and keep the connection
+	Close  bool // say nothing and end it
+	Pass   bool // hand the command to HAProxy all the same, and answer by Reply
+	Times  int  // 0: always
 }
 
-// Replies to put into a Fault, as HAProxy 2.6 words them.
-const (
-	Locked    = "Can't commit the certificate!\nOperations on certificates are currently locked!\n\n"
-	Updated   = "Transaction updated for certificate {name}!\n\n"
-	Created   = "Transaction created for certificate {name}!\n\n"
-	Committed = "Committing {name}.\nSuccess!\n\n"
-)
-
-// Tap puts a tap on the stats socket until the test ends. HAProxy.AdminSocket is then the tap.
-func (h *HAProxy) Tap() *Tap { h.tb.Helper(); return h.tap(h.AdminSocket) }
-
-// TapMaster puts a tap on the master's socket, until the test ends or HAProxy makes the socket anew.
-func (h *HAProxy) TapMaster() *Tap { h.tb.Helper(); return h.tap(h.MasterSocket) }
-
-// tap moves the socket aside, which goes on to work under its new name, and listens in its place.
-func (h *HAProxy) tap(path string) *Tap {
-	h.tb.Helper()
-	t := &Tap{real: path + ".real"}
-	if err := os.Rename(path, t.real); err != nil {
-		h.tb.Fatalf("haproxytest: %v", err)
-	}
-	listener, err := net.Listen("unix", path)
+// NewTap starts a tap in front of a HAProxy's stats socket.
+func NewTap(tb TB, h *HAProxy) *Tap {
+	tb.Helper()
+	t := &Tap{tb: tb, behind: h.AdminSocket, Path: filepath.Join(h.Dir, "tap.sock"), faults: map[string]Fault{}}
+	l, err := net.Listen("unix", t.Path)
 	if err != nil {
-		h.tb.Fatalf("haproxytest: %v", err)
+		tb.Fatalf("haproxytest: %v", err)
 	}
-	var open sync.WaitGroup
-	done := make(chan struct{})
-	open.Go(func() {
+	tb.Cleanup(func() { l.Close(); os.Remove(t.Path) })
+	go func() {
 		for {
-			client, err := listener.Accept()
+			conn, err := l.Accept()
 			if err != nil {
 				return
 			}
-			open.Go(func() { t.serve(client.(*net.UnixConn), done) })
+			go t.serve(conn)
 		}
-	})
-	h.tb.Cleanup(func() {
-		close(done)
-		listener.Close()
-		open.Wait()
-	})
+	}()
 	return t
 }
 
-// Fault adds a fault. Of several that match, the first added counts until it is used up.
-func (t *Tap) Fault(f Fault) {
+// Break answers commands that begin so.
+func (t *Tap) Break(command string, f Fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.faults = append(t.faults, &f)
+	t.faults[command] = f
 }
 
-// Mend takes all faults away.
+// Mend ends all faults.
 func (t *Tap) Mend() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.faults = nil
+	t.faults = map[string]Fault{}
 }
 
-// Commands returns the lines of all commands since the start or the last Reset, in the order of their
-// arrival.
+// On calls f before each command goes on to HAProxy.
+func (t *Tap) On(f func(command string)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.on = f
+}
+
+// Commands returns the commands so far, without what was sent along, and forgets them.
 func (t *Tap) Commands() []string {
-	var lines []string
-	for _, c := range t.Sent("") {
-		lines = append(lines, c.Line)
-	}
-	return lines
-}
-
-// Sent returns the commands whose line begins like this.
-func (t *Tap) Sent(prefix string) []Command {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(t.commands), func(c Command) bool {
-		return !strings.HasPrefix(c.Line, prefix)
-	})
-}
-
-// Reset forgets the commands so far.
-func (t *Tap) Reset() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	all := t.commands
 	t.commands = nil
+	return all
 }
 
-// heard keeps a command and returns the fault that is for it.
-func (t *Tap) heard(c Command) Fault {
+// Changes returns those of the commands that change something, and forgets all.
+func (t *Tap) Changes() []string {
+	var changes []string
+	for _, c := range t.Commands() {
+		if !strings.HasPrefix(c, "show ") {
+			changes = append(changes, c)
+		}
+	}
+	return changes
+}
+
+func (t *Tap) fault(command string) (Fault, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.commands = append(t.commands, c)
-	for i, f := range t.faults {
-		if !strings.HasPrefix(c.Line, f.Command) {
+	t.commands = append(t.commands, command)
+	for prefix, f := range t.faults {
+		if !strings.HasPrefix(command, prefix) {
 			continue
 		}
-		if f.Skip > 0 {
-			f.Skip--
-			break
-		}
-		if f.Times == 1 {
-			t.faults = slices.Delete(t.faults, i, i+1)
-		} else if f.Times > 0 {
+		switch f.Times {
+		case 0:
+		case 1:
+			delete(t.faults, prefix)
+		default:
 			f.Times--
+			t.faults[prefix] = f
 		}
-		return *f
+		return f, true
 	}
-	return Fault{}
+	return Fault{}, false
 }
 
-// serve hands one connection on, command by command, until either side or the test ends it.
-func (t *Tap) serve(client *net.UnixConn, done <-chan struct{}) {
-	defer client.Close()
-	conn, err := net.Dial("unix", t.real)
-	if err != nil {
-		return // as closed as it gets from here
-	}
-	server := conn.(*net.UnixConn)
-	defer server.Close()
-	finished := make(chan struct{})
-	defer close(finished)
-	go func() {
-		select {
-		case <-done:
-			client.Close()
-			server.Close()
-		case <-finished:
-		}
-	}()
-
-	var answer sync.WaitGroup
-	defer answer.Wait()
-	var forwarding bool
-	forward := func(to io.Writer, then func() error) {
-		forwarding = true
-		answer.Go(func() {
-			_, _ = io.Copy(to, server)
-			_ = then()
-		})
-	}
-	in := bufio.NewReader(client)
+func (t *Tap) serve(conn net.Conn) {
+	defer conn.Close()
+	request := make([]byte, 1<<20)
+	n := 0
 	for {
-		raw, command, err := next(in)
-		if raw == "" {
-			if !forwarding {
-				forward(client, client.CloseWrite)
-			}
-			_ = server.CloseWrite()
-			return
-		}
-		fault := t.heard(command)
-		if fault.Before != nil {
-			fault.Before()
-		}
-		switch fault.Deed {
-		case Pass:
-			if !forwarding {
-				forward(client, client.Close)
-			}
-		case Swallow:
-			if !forwarding {
-				forward(io.Discard, client.Close)
-			}
-		case Answer:
-			_, _ = io.WriteString(client, strings.ReplaceAll(fault.Reply, "{name}", command.name()))
-			server.Close()
-			return
-		case Empty:
-			server.Close()
-			return
-		case Hang:
-			// A client that half-closes still waits; only its whole end, or the test's, sets us free.
-			hang(client, done)
-			server.Close()
-			return
-		}
-		if _, werr := io.WriteString(server, raw); werr != nil || err != nil {
-			_ = server.CloseWrite()
-			return
-		}
-	}
-}
-
-// name is the certificate that a command is about.
-func (c Command) name() string {
-	fields := strings.Fields(c.Line)
-	if len(fields) < 4 {
-		return ""
-	}
-	return fields[3]
-}
-
-// next reads a command; raw is all of it as it came. An error may come with a command that is cut short.
-func next(in *bufio.Reader) (raw string, c Command, err error) {
-	line, err := in.ReadString('\n')
-	raw, c.Line = line, strings.TrimRight(line, "\r\n")
-	if !strings.HasSuffix(c.Line, "<<") {
-		return raw, c, err
-	}
-	for err == nil {
-		line, err = in.ReadString('\n')
-		raw += line
-		if line == "\n" {
+		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+		m, err := conn.Read(request[n:])
+		n += m
+		text := string(request[:n])
+		if err != nil || strings.Contains(text, "<<\n") && strings.HasSuffix(text, "\n\n") || !strings.Contains(text, "<<") && strings.HasSuffix(text, "\n") {
 			break
 		}
-		c.Payload += line
 	}
-	return raw, c, err
+	line, _, _ := strings.Cut(string(request[:n]), "\n")
+	command := strings.TrimSuffix(line, " <<")
+	f, broken := t.fault(command)
+	t.mu.Lock()
+	on := t.on
+	t.mu.Unlock()
+	if on != nil {
+		on(command)
+	}
+	if broken && !f.Pass {
+		switch {
+		case f.Silent:
+			_, _ = io.Copy(io.Discard, conn)
+		case !f.Close:
+			_, _ = io.WriteString(conn, f.Reply)
+		}
+		return
+	}
+	behind, err := net.Dial("unix", t.behind)
+	if err != nil {
+		return
+	}
+	defer behind.Close()
+	if _, err := behind.Write(request[:n]); err != nil {
+		return
+	}
+	reply, _ := io.ReadAll(behind)
+	if broken {
+		reply = []byte(f.Reply)
+	}
+	_, _ = conn.Write(reply)
 }
