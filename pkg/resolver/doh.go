@@ -133,7 +133,11 @@ func (e Endpoint) do(req *http.Request) (body []byte, contentType string, err er
 	return body, resp.Header.Get("Content-Type"), err
 }
 
+// url has the path as it is, escapes included.
 func (e Endpoint) url(query url.Values) string {
-	u := url.URL{Scheme: "https", Host: e.hostPort(), Path: e.Path, RawQuery: query.Encode()}
-	return u.String()
+	s := "https://" + e.hostPort() + e.Path
+	if len(query) > 0 {
+		s += "?" + query.Encode()
+	}
+	return s
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -77,6 +78,9 @@ func parseEndpoint(s string) (Endpoint, error) {
 		}
 		if e.Path == "" || e.Path == "/" {
 			e.Path = "/dns-query"
+		}
+		if _, err := url.ParseRequestURI(e.Path); err != nil {
+			return e, fmt.Errorf("%q is not a path", e.Path)
 		}
 		if strings.HasSuffix(e.Path, "/resolve") {
 			e.Transport = JSON

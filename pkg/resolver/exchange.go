@@ -24,15 +24,25 @@ type Error struct {
 	Server string
 	Name   string // canonical
 	Type   uint16
-	Rcode  int   // the server's refusal; 0 where no usable message came
-	Err    error // the cause where Rcode is 0
+	Rcode  int    // the server's refusal; 0 where no usable message came
+	Extra  string // what the server says about its refusal (RFC 8914), one line for people; often empty
+	Err    error  // the cause where Rcode is 0
+}
+
+// Refusal returns the error that stands for m, a response whose code is no answer, or not where it came.
+func Refusal(server, name string, qtype uint16, m *dns.Msg) *Error {
+	return &Error{Server: server, Name: Canonical(name), Type: qtype, Rcode: m.Rcode, Extra: remark(m)}
 }
 
 func (e *Error) Error() string {
-	if e.Rcode != 0 {
-		return fmt.Sprintf("ask %s for %s %q: %s", e.Server, dns.Type(e.Type), e.Name, RcodeName(e.Rcode))
+	question := fmt.Sprintf("ask %s for %s %q", e.Server, dns.Type(e.Type), e.Name)
+	switch {
+	case e.Rcode == 0:
+		return fmt.Sprintf("%s: %v", question, e.Err)
+	case e.Extra == "":
+		return fmt.Sprintf("%s: %s", question, RcodeName(e.Rcode))
 	}
-	return fmt.Sprintf("ask %s for %s %q: %v", e.Server, dns.Type(e.Type), e.Name, e.Err)
+	return fmt.Sprintf("%s: %s (%s)", question, RcodeName(e.Rcode), e.Extra)
 }
 
 func (e *Error) Unwrap() error { return e.Err }

@@ -1,9 +1,11 @@
 package resolver
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -18,13 +20,14 @@ type jsonMessage struct {
 		Type uint16 `json:"type"`
 	}
 	Answer, Authority []jsonRecord
+	jsonRemarks
 }
 
 // jsonRecord is one record; Data is its presentation form (RFC 1035, section 5.1), but a TXT may come as
 // its bare value, and any type as RFC 3597, section 5 writes it.
 type jsonRecord struct {
-	Name string `json:"name"`
-	Type uint16 `json:"type"`
+	Name *string `json:"name"` // "" is the root; its dot and that at the end of any name may be missing
+	Type uint16  `json:"type"`
 	TTL  uint32
 	Data string `json:"data"`
 }
@@ -62,15 +65,19 @@ func parseJSON(body []byte) (*dns.Msg, error) {
 		return nil, fmt.Errorf("read the JSON answer: %w", err)
 	}
 	wire.Rcode = *j.Status
+	j.addTo(wire)
 	return wire, nil
 }
 
 func records(list []jsonRecord) ([]dns.RR, error) {
 	var rrs []dns.RR
 	for _, r := range list {
+		if r.Name == nil {
+			return nil, errors.New("read the JSON answer: it has a record without a name")
+		}
 		rr, err := r.rr()
 		if err != nil {
-			return nil, fmt.Errorf("read the JSON answer: %s record of %q: %w", dns.Type(r.Type), r.Name, err)
+			return nil, fmt.Errorf("read the JSON answer: %s record of %q: %w", dns.Type(r.Type), *r.Name, err)
 		}
 		rrs = append(rrs, rr)
 	}
@@ -78,12 +85,15 @@ func records(list []jsonRecord) ([]dns.RR, error) {
 }
 
 func (r jsonRecord) rr() (dns.RR, error) {
-	if _, ok := dns.IsDomainName(r.Name); !ok {
+	name := dns.Fqdn(*r.Name)
+	if _, ok := dns.IsDomainName(name); !ok {
 		return nil, errors.New("the name is malformed")
 	}
-	name := dns.Fqdn(r.Name)
-	if r.Type == dns.TypeTXT && !strings.HasPrefix(r.Data, `"`) && !strings.HasPrefix(r.Data, `\#`) {
-		header := dns.RR_Header{Name: name, Rrtype: r.Type, Class: dns.ClassINET, Ttl: r.TTL}
+	header := dns.RR_Header{Name: name, Rrtype: r.Type, Class: dns.ClassINET, Ttl: r.TTL}
+	if rest, ok := strings.CutPrefix(r.Data, `\#`); ok {
+		return generic(header, rest)
+	}
+	if r.Type == dns.TypeTXT && !strings.HasPrefix(r.Data, `"`) {
 		return &dns.TXT{Hdr: header, Txt: characterStrings(r.Data)}, nil
 	}
 	if strings.ContainsAny(r.Data, "\r\n") {
@@ -99,6 +109,28 @@ func (r jsonRecord) rr() (dns.RR, error) {
 	}
 	rr.Header().Name = name
 	return rr, nil
+}
+
+// generic reads what follows the \# of RFC 3597, section 5: the number of octets, and these in hexadecimal,
+// with blanks anywhere. The record stays as it is until the wire form shows its type: dns.NewRR would take a
+// backslash in a CAA for an escape.
+func generic(header dns.RR_Header, s string) (dns.RR, error) {
+	fields := strings.Fields(s)
+	if len(fields) == 0 {
+		return nil, errors.New("the number of octets is missing")
+	}
+	n, err := strconv.ParseUint(fields[0], 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a number of octets", fields[0])
+	}
+	data, err := hex.DecodeString(strings.Join(fields[1:], ""))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) != int(n) {
+		return nil, fmt.Errorf("%d octets are announced and %d given", n, len(data))
+	}
+	return &dns.RFC3597{Hdr: header, Rdata: hex.EncodeToString(data)}, nil
 }
 
 // characterStrings cuts a value into strings of at most 255 octets, escaped as miekg/dns keeps them.

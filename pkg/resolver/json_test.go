@@ -1,6 +1,7 @@
 package resolver
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,20 @@ import (
 
 	"github.com/miekg/dns"
 )
+
+// jsonAnswer is an answer of one record.
+func jsonAnswer(t *testing.T, name string, qtype uint16, data string) []byte {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{
+		"Status":   0,
+		"Question": []any{map[string]any{"name": name, "type": qtype}},
+		"Answer":   []any{map[string]any{"name": name, "type": qtype, "TTL": 60, "data": data}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
 
 func TestParseJSONRecords(t *testing.T) {
 	long := strings.Repeat("x", 300)
@@ -74,6 +89,14 @@ func TestParseJSONRefuses(t *testing.T) {
 		`{"Status":0,"Answer":[{"name":"a..example","type":1,"TTL":60,"data":"192.0.2.1"}]}`,
 		`{"Status":0,"Answer":[{"name":"a.example","type":5,"TTL":60,"data":"b.\nc. 60 IN A 192.0.2.1"}]}`,
 		`{"Status":0,"Answer":[{"name":"a.example","type":41,"TTL":60,"data":""}]}`,
+		`{"Status":0,"Answer":[{"type":1,"TTL":60,"data":"192.0.2.1"}]}`,
+		`{"Status":0,"Answer":[{"name":"a.example","TTL":60,"data":"192.0.2.1"}]}`,
+		`{"Status":0,"Answer":[{"name":"a.example","type":257,"TTL":60,"data":"\\#"}]}`,
+		`{"Status":0,"Answer":[{"name":"a.example","type":257,"TTL":60,"data":"\\# x 00"}]}`,
+		`{"Status":0,"Answer":[{"name":"a.example","type":257,"TTL":60,"data":"\\# 8 00056973737565"}]}`,
+		`{"Status":0,"Answer":[{"name":"a.example","type":257,"TTL":60,"data":"\\# 7 0005697373756"}]}`,
+		`{"Status":0,"Answer":[{"name":"a.example","type":257,"TTL":60,"data":"\\# 3 00ff69"}]}`,
+		`{"Status":0,"Answer":[{"name":"a.example","type":1,"TTL":60,"data":"\\# 3 c00002"}]}`,
 		`{"Status":0,"Answer":[{"name":"a.example","type":16,"TTL":60,"data":"\"open"}]}`,
 	} {
 		if m, err := parseJSON([]byte(body)); err == nil {

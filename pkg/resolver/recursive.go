@@ -33,7 +33,7 @@ func (e Endpoint) ask(ctx context.Context, name string, qtype uint16) (*dns.Msg,
 		return nil, err
 	}
 	if m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError {
-		return nil, &Error{Server: e.String(), Name: Canonical(name), Type: qtype, Rcode: m.Rcode}
+		return nil, Refusal(e.String(), name, qtype, m)
 	}
 	return m, nil
 }
