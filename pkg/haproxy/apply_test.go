@@ -18,14 +18,14 @@ func TestNewRenewedUnchanged(t *testing.T) {
 	first := s.renew("a.test", haproxytest.Wish{})
 	states, err := s.apply()
 	if err != nil || states[0].Action != Reload {
-		t.Fatalf("%+v, %v, steps %q", states, err, s.steps)
+		t.Fatalf("%s, %v, steps %q", brief(states), err, s.steps)
 	}
 	s.serves(first)
 
 	second := s.renew("a.test", haproxytest.Wish{Age: 30e9})
 	states, err = s.apply()
 	if err != nil || states[0].Action != Hot {
-		t.Fatalf("%+v, %v, steps %q", states, err, s.steps)
+		t.Fatalf("%s, %v, steps %q", brief(states), err, s.steps)
 	}
 	s.serves(second)
 	if err := s.Check(); err != nil {
@@ -37,7 +37,7 @@ func TestNewRenewedUnchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if states, err = s.apply(); err != nil || states[0].Action != None || len(s.steps) > 0 {
-		t.Errorf("%+v, %v, steps %q", states, err, s.steps)
+		t.Errorf("%s, %v, steps %q", brief(states), err, s.steps)
 	}
 	if after, err := os.Stat(states[0].File); err != nil || !after.ModTime().Equal(before.ModTime()) || before.Mode().Perm() != 0o600 {
 		t.Errorf("the file was %v and is %v (%v)", before, after, err)
@@ -46,7 +46,7 @@ func TestNewRenewedUnchanged(t *testing.T) {
 	// The same survives a reload.
 	s.Signal(syscall.SIGUSR2)
 	if states, err = s.apply(); err != nil {
-		t.Errorf("%+v, %v, steps %q", states, err, s.steps)
+		t.Errorf("%s, %v, steps %q", brief(states), err, s.steps)
 	}
 	s.serves(second)
 }
@@ -78,7 +78,7 @@ func TestUnusableLineage(t *testing.T) {
 		states, err := s.apply()
 		kind(t, err, fault.Lineage)
 		if states[0].Name != "a.test" || states[0].Err == nil || states[1].Err != nil {
-			t.Errorf("%s: %+v", name, states)
+			t.Errorf("%s: %s", name, brief(states))
 		}
 		s.serves(a)
 		s.serves(renewed)
@@ -91,7 +91,7 @@ func TestUnusableLineage(t *testing.T) {
 	// Blank lines and CRLF are no harm.
 	s.lineages.RenewWith("a.test", crlf(fresh.Cert), crlf(fresh.Issuer), crlf(fresh.PrivateKey))
 	if states, err := s.apply(); err != nil {
-		t.Errorf("%+v, %v", states, err)
+		t.Errorf("%s, %v", brief(states), err)
 	}
 	s.serves(fresh)
 	if n := len(s.Served("a.test")); n != 2 {
@@ -122,7 +122,7 @@ func TestRenewedNames(t *testing.T) {
 	_, err := s.apply(renewed("a.test", "more.test"))
 	kind(t, err, fault.Lineage)
 	if states, err := s.apply(renewed("A.test", "*.a.test")); err != nil {
-		t.Errorf("%+v, %v", states, err)
+		t.Errorf("%s, %v", brief(states), err)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestReloadFails(t *testing.T) {
 			// A hot update needs no reload.
 			second := s.renew("a.test", haproxytest.Wish{})
 			if states, err := s.apply(); err != nil {
-				t.Errorf("%+v, %v, steps %q", states, err, s.steps)
+				t.Errorf("%s, %v, steps %q", brief(states), err, s.steps)
 			}
 			s.serves(second)
 			_ = first
@@ -151,7 +151,7 @@ func TestReloadFails(t *testing.T) {
 			fresh := s.renew("b.test", haproxytest.Wish{})
 			states, err := s.apply()
 			if err == nil || states[1].Err == nil || states[0].Err != nil {
-				t.Errorf("%+v, %v, steps %q", states, err, s.steps)
+				t.Errorf("%s, %v, steps %q", brief(states), err, s.steps)
 			}
 			s.serves(second)
 			s.Mend()
@@ -159,7 +159,7 @@ func TestReloadFails(t *testing.T) {
 				t.Error(err)
 			}
 			if states, err := s.apply(); err != nil {
-				t.Errorf("%+v, %v, steps %q", states, err, s.steps)
+				t.Errorf("%s, %v, steps %q", brief(states), err, s.steps)
 			}
 			s.serves(fresh)
 		})
@@ -173,12 +173,12 @@ func TestDown(t *testing.T) {
 	states, err := s.apply()
 	kind(t, err, fault.Pending)
 	if states[0].Action != Staged {
-		t.Errorf("%+v", states)
+		t.Error(brief(states))
 	}
 	s.Start()
 	s.serves(p)
 	if states, err := s.apply(); err != nil || states[0].Action != None {
-		t.Errorf("%+v, %v, steps %q", states, err, s.steps)
+		t.Errorf("%s, %v, steps %q", brief(states), err, s.steps)
 	}
 	s.Kill() // the sockets stay
 	s.renew("a.test", haproxytest.Wish{})
@@ -207,6 +207,6 @@ func TestShadowed(t *testing.T) {
 	}
 	s.Signal(syscall.SIGUSR2)
 	if states, err := s.apply(); err != nil {
-		t.Errorf("%+v, %v, steps %q", states, err, s.steps)
+		t.Errorf("%s, %v, steps %q", brief(states), err, s.steps)
 	}
 }

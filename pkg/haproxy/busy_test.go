@@ -27,14 +27,14 @@ func tapped(t *testing.T) (*scene, *haproxytest.Tap, func(*Applier)) {
 func TestNothingIsSet(t *testing.T) {
 	s, tap, through := tapped(t)
 	if states, err := s.apply(through); err != nil || len(s.steps) > 0 {
-		t.Errorf("%+v, %v, steps %q", states, err, s.steps)
+		t.Errorf("%s, %v, steps %q", brief(states), err, s.steps)
 	}
 	if changes := tap.Changes(); len(changes) > 0 {
 		t.Errorf("commands %q", changes)
 	}
 	s.renew("a.test", haproxytest.Wish{})
 	if states, err := s.apply(through); err != nil {
-		t.Errorf("%+v, %v", states, err)
+		t.Errorf("%s, %v", brief(states), err)
 	}
 	file := s.CertDir + "/a.test.pem"
 	if got := tap.Changes(); !slices.Equal(got, []string{"set ssl cert " + file, "commit ssl cert " + file}) {
@@ -73,7 +73,7 @@ func TestMisbehaviour(t *testing.T) {
 			tap.Mend()
 			if tt.ok {
 				if err != nil {
-					t.Fatalf("%+v, %v, steps %q", states, err, s.steps)
+					t.Fatalf("%s, %v, steps %q", brief(states), err, s.steps)
 				}
 				s.serves(fresh)
 				return
@@ -89,7 +89,7 @@ func TestMisbehaviour(t *testing.T) {
 				t.Error(err)
 			}
 			if states, err := s.apply(through); err != nil {
-				t.Errorf("next run: %+v, %v, steps %q", states, err, s.steps)
+				t.Errorf("next run: %s, %v, steps %q", brief(states), err, s.steps)
 			}
 			s.serves(fresh)
 		})
@@ -104,7 +104,7 @@ func TestOpenTransaction(t *testing.T) {
 	s.Command("set ssl cert " + s.CertDir + "/a.test.pem <<\n" + pem + "\n")
 	fresh := s.renew("b.test", haproxytest.Wish{})
 	if states, err := s.apply(); err != nil {
-		t.Fatalf("%+v, %v, steps %q", states, err, s.steps)
+		t.Fatalf("%s, %v, steps %q", brief(states), err, s.steps)
 	}
 	s.serves(fresh)
 	if got := s.Served("a.test")[0]; got.Equal(p.Leaf) {
@@ -121,7 +121,7 @@ func TestOpenTransaction(t *testing.T) {
 	}
 	s.Command("abort ssl cert " + s.CertDir + "/000-default.pem")
 	if states, err := s.apply(); err != nil {
-		t.Errorf("%+v, %v", states, err)
+		t.Errorf("%s, %v", brief(states), err)
 	}
 	s.serves(last)
 }

@@ -2,9 +2,11 @@ package haproxy
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,4 +90,13 @@ func kind(t testing.TB, err error, want fault.Kind) {
 	if err == nil || fault.KindOf(err) != want {
 		t.Errorf("error %v of kind %v, want kind %v", err, fault.KindOf(err), want)
 	}
+}
+
+// brief tells states in a line.
+func brief(states []State) string {
+	var b strings.Builder
+	for _, s := range states {
+		fmt.Fprintf(&b, "[%s: %s, disk %s, memory %s, wire %s of %d, error %v]", s.Name, s.Action, s.Disk, s.memory(), s.wire(), len(s.Wire), s.Err)
+	}
+	return b.String()
 }

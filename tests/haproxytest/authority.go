@@ -19,6 +19,7 @@ import (
 // Authority is a CA with a root and an intermediate.
 type Authority struct {
 	tb           TB
+	root         *x509.Certificate
 	intermediate *x509.Certificate
 	key          crypto.Signer
 
@@ -51,11 +52,14 @@ func NewAuthority(tb TB) *Authority {
 	tb.Helper()
 	a := &Authority{tb: tb, n: time.Now().UnixNano()}
 	rootKey, interKey := newEC(tb), newEC(tb)
-	root := a.sign(a.template("Test Root", true), nil, rootKey.Public(), rootKey)
-	a.intermediate = a.sign(a.template("Test Intermediate", true), root, interKey.Public(), rootKey)
+	a.root = a.sign(a.template("Test Root", true), nil, rootKey.Public(), rootKey)
+	a.intermediate = a.sign(a.template("Test Intermediate", true), a.root, interKey.Public(), rootKey)
 	a.key = interKey
 	return a
 }
+
+// RootPEM is the root's certificate.
+func (a *Authority) RootPEM() []byte { return block("CERTIFICATE", a.root.Raw) }
 
 func newEC(tb TB) *ecdsa.PrivateKey {
 	tb.Helper()
@@ -127,4 +131,6 @@ func (a *Authority) Issue(w Wish, names ...string) Pair {
 	}
 }
 
-func block(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
+func block(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}

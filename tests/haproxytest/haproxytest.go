@@ -30,11 +30,11 @@ type TB interface {
 // Options vary a HAProxy. The zero value is the usual one: a master with its socket, a stats socket of level admin,
 // and one TLS bind that loads the folder of certificates.
 type Options struct {
-	NoMaster       bool   // one process, without -W
-	NoMasterSocket bool   // no -S
+	NoMaster       bool // one process, without -W
+	NoMasterSocket bool // no -S
 	NoStatsSocket  bool
 	Level          string // of the stats socket; default admin
-	BindOptions    string // more for the bind line, such as "strict-sni"
+	BindOptions    string // more for the bind line, such as "strict-sni"; {dir} stands for Dir
 	Certs          string // in place of "crt <folder>/"
 	Global, More   string // more lines of the global section, more sections
 	Credential     *syscall.Credential
@@ -79,6 +79,9 @@ func New(tb TB, o Options) *HAProxy {
 			_ = os.Chmod(path, 0o755)
 			_ = os.Chown(path, int(o.Credential.Uid), int(o.Credential.Gid))
 		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "ca.pem"), NewAuthority(tb).RootPEM(), 0o644); err != nil {
+		tb.Fatalf("haproxytest: %v", err)
 	}
 	h.write()
 	tb.Cleanup(func() {
@@ -140,6 +143,7 @@ frontend fe
 	http-request return status 200
 %s
 %s`, stats, h.o.Global, broken, h.Addr, certs, h.o.BindOptions, squat, h.o.More)
+	text = strings.ReplaceAll(text, "{dir}", h.Dir)
 	if err := os.WriteFile(h.Config, []byte(text), 0o644); err != nil {
 		h.tb.Fatalf("haproxytest: %v", err)
 	}
@@ -330,4 +334,3 @@ func (s *syncBuffer) String() string {
 	defer s.mu.Unlock()
 	return s.b.String()
 }
-
