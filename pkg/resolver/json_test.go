@@ -3,8 +3,6 @@ package resolver
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -103,42 +101,4 @@ func TestParseJSONRefuses(t *testing.T) {
 			t.Errorf("parseJSON(%s) = %v, want an error", body, m)
 		}
 	}
-}
-
-func FuzzParseJSON(f *testing.F) {
-	seeds, err := filepath.Glob("testdata/*.json")
-	if err != nil || len(seeds) == 0 {
-		f.Fatalf("no seeds: %v", err)
-	}
-	for _, path := range seeds {
-		body, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(body)
-	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		m, err := parseJSON(body)
-		if err != nil {
-			return
-		}
-		for _, rr := range append(m.Answer, m.Ns...) {
-			if rr, ok := rr.(*dns.TXT); ok {
-				TXT(rr)
-			}
-		}
-		rcode := m.Rcode
-		m.Rcode = 0 // an extended one needs EDNS, which JSON does not have
-		packet, err := m.Pack()
-		if err != nil {
-			t.Fatalf("what was read cannot be written: %v", err)
-		}
-		again := new(dns.Msg)
-		if err := again.Unpack(packet); err != nil {
-			t.Fatalf("what was written cannot be read: %v", err)
-		}
-		if !again.Response || rcode < 0 || len(again.Answer) != len(m.Answer) || len(again.Ns) != len(m.Ns) {
-			t.Errorf("message %v became %v", m, again)
-		}
-	})
 }
