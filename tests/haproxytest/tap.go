@@ -1,72 +1,94 @@
 package haproxytest
 
 import (
-	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 )
 
-// Tap stands in front of a stats socket: it writes down the commands that pass, and answers some of them itself.
+// Tap stands in front of a socket of HAProxy's: it writes down the commands that pass, and answers some of them itself.
+// What it does not answer it hands on as it comes, whole or not, in either direction.
 type Tap struct {
 	Path string
 
-	tb       TB
 	behind   string
 	mu       sync.Mutex
 	commands []string
-	faults   map[string]Fault // by the first words of a command
+	faults   []*fault
 	on       func(command string)
 }
 
 // Fault is how a command is answered in HAProxy's place.
 type Fault struct {
-	Reply  string
-	Silent bool // say nothing and keep the connection
-	Close  bool // say nothing and end it
-	Pass   bool // hand the command to HAProxy all the same, and answer by Reply
-	Times  int  // 0: always
+	Reply  string // HAProxy ends its own with an empty line
+	Silent bool   // say nothing and keep the connection
+	Close  bool   // say nothing and end it
+	Pass   bool   // hand the command to HAProxy all the same, and answer as above once it has done it
+	Skip   int    // so many commands are let through before
+	Times  int    // 0: always
+}
+
+type fault struct {
+	Fault
+	command string
 }
 
 // NewTap starts a tap in front of a HAProxy's stats socket.
 func NewTap(tb TB, h *HAProxy) *Tap {
 	tb.Helper()
-	t := &Tap{tb: tb, behind: h.AdminSocket, Path: filepath.Join(h.Dir, "tap.sock"), faults: map[string]Fault{}}
-	l, err := net.Listen("unix", t.Path)
+	return newTap(tb, h.AdminSocket, filepath.Join(h.Dir, "tap.sock"))
+}
+
+// NewMasterTap starts a tap in front of a HAProxy's master socket.
+func NewMasterTap(tb TB, h *HAProxy) *Tap {
+	tb.Helper()
+	return newTap(tb, h.MasterSocket, filepath.Join(h.Dir, "master-tap.sock"))
+}
+
+func newTap(tb TB, behind, path string) *Tap {
+	tb.Helper()
+	t := &Tap{Path: path, behind: behind}
+	listener, err := net.Listen("unix", path)
 	if err != nil {
 		tb.Fatalf("haproxytest: %v", err)
 	}
-	tb.Cleanup(func() { l.Close(); os.Remove(t.Path) })
-	go func() {
+	done := make(chan struct{})
+	var open sync.WaitGroup
+	open.Go(func() {
 		for {
-			conn, err := l.Accept()
+			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			go t.serve(conn)
+			open.Go(func() { t.serve(conn.(*net.UnixConn), done) })
 		}
-	}()
+	})
+	tb.Cleanup(func() {
+		close(done)
+		listener.Close()
+		open.Wait()
+		os.Remove(path)
+	})
 	return t
 }
 
-// Break answers commands that begin so.
+// Break answers commands that begin so. Of several faults that fit, the first counts until it is used up.
 func (t *Tap) Break(command string, f Fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.faults[command] = f
+	t.faults = append(t.faults, &fault{f, command})
 }
 
 // Mend ends all faults.
 func (t *Tap) Mend() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.faults = map[string]Fault{}
+	t.faults = nil
 }
 
-// On calls f before each command goes on to HAProxy.
+// On calls f before each command goes on to HAProxy, or is answered in its place; the client waits for f.
 func (t *Tap) On(f func(command string)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,69 +115,33 @@ func (t *Tap) Changes() []string {
 	return changes
 }
 
-func (t *Tap) fault(command string) (Fault, bool) {
+// hear writes a command down and returns the fault for it; ok is false where there is none.
+func (t *Tap) hear(command string) (f Fault, ok bool) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.commands = append(t.commands, command)
-	for prefix, f := range t.faults {
-		if !strings.HasPrefix(command, prefix) {
-			continue
-		}
-		switch f.Times {
-		case 0:
-		case 1:
-			delete(t.faults, prefix)
-		default:
-			f.Times--
-			t.faults[prefix] = f
-		}
-		return f, true
-	}
-	return Fault{}, false
-}
-
-func (t *Tap) serve(conn net.Conn) {
-	defer conn.Close()
-	request := make([]byte, 1<<20)
-	n := 0
-	for {
-		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
-		m, err := conn.Read(request[n:])
-		n += m
-		text := string(request[:n])
-		if err != nil || strings.Contains(text, "<<\n") && strings.HasSuffix(text, "\n\n") || !strings.Contains(text, "<<") && strings.HasSuffix(text, "\n") {
-			break
-		}
-	}
-	line, _, _ := strings.Cut(string(request[:n]), "\n")
-	command := strings.TrimSuffix(line, " <<")
-	f, broken := t.fault(command)
-	t.mu.Lock()
+	f, ok = t.pick(command)
 	on := t.on
 	t.mu.Unlock()
 	if on != nil {
 		on(command)
 	}
-	if broken && !f.Pass {
+	return f, ok
+}
+
+func (t *Tap) pick(command string) (Fault, bool) {
+	for i, f := range t.faults {
 		switch {
-		case f.Silent:
-			_, _ = io.Copy(io.Discard, conn)
-		case !f.Close:
-			_, _ = io.WriteString(conn, f.Reply)
+		case !strings.HasPrefix(command, f.command):
+			continue
+		case f.Skip > 0:
+			f.Skip--
+			return Fault{}, false
+		case f.Times == 1:
+			t.faults = append(t.faults[:i:i], t.faults[i+1:]...)
+		case f.Times > 1:
+			f.Times--
 		}
-		return
+		return f.Fault, true
 	}
-	behind, err := net.Dial("unix", t.behind)
-	if err != nil {
-		return
-	}
-	defer behind.Close()
-	if _, err := behind.Write(request[:n]); err != nil {
-		return
-	}
-	reply, _ := io.ReadAll(behind)
-	if broken {
-		reply = []byte(f.Reply)
-	}
-	_, _ = conn.Write(reply)
+	return Fault{}, false
 }
