@@ -99,6 +99,9 @@ func parseEndpoint(s string) (Endpoint, error) {
 	} else if plain {
 		e.Host = ""
 	}
+	if e.Host != "" && e.Addr.Zone() != "" {
+		return e, errors.New("no certificate is for an address with a zone")
+	}
 	if pinned {
 		addr, err := netip.ParseAddr(strings.Trim(pin, "[]"))
 		if err != nil {

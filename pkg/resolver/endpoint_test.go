@@ -29,6 +29,8 @@ func TestParseEndpoint(t *testing.T) {
 		{"https://dns.example@192.0.2.1/q", "https://dns.example@192.0.2.1/q", Endpoint{Transport: HTTPS, Host: "dns.example", Addr: addr("192.0.2.1"), Port: 443, Path: "/q"}},
 		{"https://dns.example@[2001:db8::1]/q", "https://dns.example@[2001:db8::1]/q", Endpoint{Transport: HTTPS, Host: "dns.example", Addr: addr("2001:db8::1"), Port: 443, Path: "/q"}},
 		{"https://[2001:db8::1]:444/q", "https://[2001:db8::1]:444/q", Endpoint{Transport: HTTPS, Host: "2001:db8::1", Addr: addr("2001:db8::1"), Port: 444, Path: "/q"}},
+		{"https://dns.example/id/A%20B", "https://dns.example/id/A%20B", Endpoint{Transport: HTTPS, Host: "dns.example", Port: 443, Path: "/id/A%20B"}},
+		{"fe80::1%eth0", "udp://[fe80::1%eth0]", Endpoint{Transport: UDP, Addr: addr("fe80::1%eth0"), Port: 53}},
 		{"https://dns.google/resolve", "https://dns.google/resolve", Endpoint{Transport: JSON, Host: "dns.google", Port: 443, Path: "/resolve"}},
 	}
 	for _, tt := range tests {
@@ -51,7 +53,7 @@ func TestParseEndpointRefuses(t *testing.T) {
 		"", "dns.example", "udp://dns.example", "udp://192.0.2.1@192.0.2.2", "tcp://dns.example:53", "udp://192.0.2.1/x",
 		"http://dns.example/dns-query", "quic://dns.example", "https://", "https:///dns-query", "https://dns.example:0/q",
 		"https://dns.example:99999/q", "https://dns.example@other.example/q", "https://dns.example/q?dns=1", "https://user:pw@192.0.2.1/q",
-		"tls://dns_example", "tls://-bad.example", "192.0.2.1:", "192.0.2.256",
+		"https://dns.example/%zz", "https://[fe80::1%25eth0]/q", "tls://fe80::1%eth0", "tls://dns_example", "tls://-bad.example", "192.0.2.1:", "192.0.2.256",
 	} {
 		if got, err := ParseEndpoint(in); err == nil || fault.KindOf(err) != fault.Usage {
 			t.Errorf("ParseEndpoint(%q) = %v, %v, want an error of kind Usage", in, got, err)

@@ -118,6 +118,7 @@ func TestEncodingsAgree(t *testing.T) {
 			"CAA with parameters", dns.TypeCAA, "\x80\x05ISSUEca.example; accounturi=https://ca.example/1", `128 ISSUE "ca.example; accounturi=https://ca.example/1"`,
 			`\# 50 80054953535545 63612E6578616D706C653B206163636F756E747572693D68747470733A2F2F63612E6578616D706C652F31`,
 		},
+		{"CAA without quotes", dns.TypeCAA, "\x00\x05issue;", `0 issue ;`, `\# 8 00056973737565 3b`},
 		{"CAA without value", dns.TypeCAA, "\x00\x05issue", `0 issue ""`, `\# 7 00056973737565`},
 		{
 			"CAA with a quote, a backslash and other octets", dns.TypeCAA, "\x00\x05issuea\"b\\c d\n\xe9\\", `0 issue "a\"b\\c d\010\233\\"`,

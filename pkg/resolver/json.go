@@ -1,11 +1,9 @@
 package resolver
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -96,6 +94,9 @@ func (r jsonRecord) rr() (dns.RR, error) {
 	if r.Type == dns.TypeTXT && !strings.HasPrefix(r.Data, `"`) {
 		return &dns.TXT{Hdr: header, Txt: characterStrings(r.Data)}, nil
 	}
+	if r.Type == dns.TypeCAA {
+		return caaText(header, r.Data)
+	}
 	if strings.ContainsAny(r.Data, "\r\n") {
 		return nil, errors.New("the data has more than one line")
 	}
@@ -109,51 +110,4 @@ func (r jsonRecord) rr() (dns.RR, error) {
 	}
 	rr.Header().Name = name
 	return rr, nil
-}
-
-// generic reads what follows the \# of RFC 3597, section 5: the number of octets, and these in hexadecimal,
-// with blanks anywhere. The record stays as it is until the wire form shows its type: dns.NewRR would take a
-// backslash in a CAA for an escape.
-func generic(header dns.RR_Header, s string) (dns.RR, error) {
-	fields := strings.Fields(s)
-	if len(fields) == 0 {
-		return nil, errors.New("the number of octets is missing")
-	}
-	n, err := strconv.ParseUint(fields[0], 10, 16)
-	if err != nil {
-		return nil, fmt.Errorf("%q is not a number of octets", fields[0])
-	}
-	data, err := hex.DecodeString(strings.Join(fields[1:], ""))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) != int(n) {
-		return nil, fmt.Errorf("%d octets are announced and %d given", n, len(data))
-	}
-	return &dns.RFC3597{Hdr: header, Rdata: hex.EncodeToString(data)}, nil
-}
-
-// characterStrings cuts a value into strings of at most 255 octets, escaped as miekg/dns keeps them.
-func characterStrings(value string) []string {
-	var list []string
-	for {
-		part := value[:min(255, len(value))]
-		value = value[len(part):]
-		var b strings.Builder
-		for _, c := range []byte(part) {
-			switch {
-			case c == '"' || c == '\\':
-				b.WriteByte('\\')
-				b.WriteByte(c)
-			case c < ' ' || c > '~':
-				fmt.Fprintf(&b, `\%03d`, c)
-			default:
-				b.WriteByte(c)
-			}
-		}
-		list = append(list, b.String())
-		if value == "" {
-			return list
-		}
-	}
 }

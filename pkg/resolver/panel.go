@@ -107,15 +107,17 @@ func (s seat) ask(ctx context.Context, name string, qtype uint16) Statement {
 // Follow returns what an answer has of a type at the end of the CNAMEs that begin at name, and where that end
 // is: name itself without any.
 func Follow(m *dns.Msg, name string, qtype uint16) (end string, rrs []dns.RR) {
-	end = Canonical(name)
-	for range len(m.Answer) {
-		next := ""
-		for _, rr := range m.Answer {
-			if c, ok := rr.(*dns.CNAME); ok && qtype != dns.TypeCNAME && Canonical(c.Hdr.Name) == end {
-				next = Canonical(c.Target)
-			}
+	// Once over the answer, which may be long and made to take a while.
+	targets := map[string]string{}
+	for _, rr := range m.Answer {
+		if c, ok := rr.(*dns.CNAME); ok && qtype != dns.TypeCNAME {
+			targets[Canonical(c.Hdr.Name)] = Canonical(c.Target)
 		}
-		if next == "" {
+	}
+	end = Canonical(name)
+	for range len(targets) {
+		next, ok := targets[end]
+		if !ok {
 			break
 		}
 		end = next

@@ -20,6 +20,7 @@ type memoryKey struct{}
 
 // memory keeps answers.
 type memory struct {
+	ctx     context.Context // under which all questions are asked, whoever wants to know
 	mu      sync.Mutex
 	calls   map[question]*call
 	servers map[Endpoint]*server
@@ -50,13 +51,13 @@ type server struct {
 
 // Remember returns a context under which [Exchange] asks a server each question once, however many want to know,
 // and answers from memory for as long as the context lives. A question that has been asked is waited for even
-// if those who wanted to know have gone, so that the next one does not ask again. A server that lets several
-// questions go unanswered and never answers any is not asked any more.
+// if those who wanted to know have gone, so that the next one does not ask again; with the context, that ends. A
+// server that lets several questions go unanswered and never answers any is not asked any more.
 func Remember(ctx context.Context) context.Context {
 	if _, ok := ctx.Value(memoryKey{}).(*memory); ok {
 		return ctx
 	}
-	return context.WithValue(ctx, memoryKey{}, &memory{calls: map[question]*call{}, servers: map[Endpoint]*server{}})
+	return context.WithValue(ctx, memoryKey{}, &memory{ctx: ctx, calls: map[question]*call{}, servers: map[Endpoint]*server{}})
 }
 
 func keyOf(e Endpoint, m *dns.Msg) question {
@@ -84,7 +85,7 @@ func (mem *memory) exchange(ctx context.Context, limit time.Duration, e Endpoint
 		question := m.Copy()
 		go func() {
 			defer close(c.done)
-			c.msg, c.err = s.ask(context.WithoutCancel(ctx), limit, e, question)
+			c.msg, c.err = s.ask(mem.ctx, limit, e, question)
 		}()
 	}
 	mem.mu.Unlock()
@@ -103,8 +104,12 @@ func (mem *memory) exchange(ctx context.Context, limit time.Duration, e Endpoint
 
 // ask waits for its turn and asks.
 func (s *server) ask(ctx context.Context, limit time.Duration, e Endpoint, m *dns.Msg) (*dns.Msg, error) {
-	s.turns <- struct{}{}
-	defer func() { <-s.turns }()
+	select {
+	case s.turns <- struct{}{}:
+		defer func() { <-s.turns }()
+	case <-ctx.Done():
+		return nil, failure(e, m, cause(ctx, ctx.Err()))
+	}
 	if s.dead() {
 		return nil, failure(e, m, ErrTimeout)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -115,4 +117,124 @@ func TestRememberTheDead(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// As many questions as may be are on their way to a server, and never more.
+func TestRememberBoundsQuestions(t *testing.T) {
+	var (
+		mu            sync.Mutex
+		running, most int
+		full          = make(chan struct{})
+		release       = make(chan struct{})
+	)
+	e := serveHTTPS(t, HTTPS, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		running++
+		most = max(most, running)
+		if running == atOnce {
+			select {
+			case <-full:
+			default:
+				close(full)
+			}
+		}
+		mu.Unlock()
+		<-release
+		a := new(dns.Msg)
+		a.SetReply(unpack(t, r))
+		mu.Lock()
+		running--
+		mu.Unlock()
+		send(w, a)
+	})
+	ctx := Remember(t.Context())
+	var wg sync.WaitGroup
+	for i := range 3 * atOnce {
+		wg.Go(func() {
+			if _, err := Exchange(ctx, e, NewQuestion(fmt.Sprintf("n%d.example.com", i), dns.TypeA, true)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	select {
+	case <-full:
+	case <-time.After(Timeout):
+		t.Errorf("fewer than %d questions at once", atOnce)
+	}
+	close(release)
+	wg.Wait()
+	if most > atOnce {
+		t.Errorf("%d questions at once, want at most %d", most, atOnce)
+	}
+}
+
+// A refusal is remembered as an answer is, and so is that nobody listens.
+func TestRememberFailures(t *testing.T) {
+	_, r, e := rememberScene(t)
+	r.SetRcode(dns.RcodeServerFailure)
+	ctx := Remember(t.Context())
+	for range 3 {
+		m, err := Exchange(ctx, e, NewQuestion("www.example.com", dns.TypeA, true))
+		if err != nil || m.Rcode != dns.RcodeServerFailure {
+			t.Errorf("%v, %v", m, err)
+		}
+	}
+	r.Mend()
+	if _, err := (Recursive{Endpoints: []Endpoint{e}}).Ask(ctx, "www.example.com", dns.TypeA); err == nil {
+		t.Error("the refusal is forgotten")
+	}
+	if n := len(r.Queries()); n != 1 {
+		t.Errorf("%d questions", n)
+	}
+
+	fails := 0
+	https := serveHTTPS(t, HTTPS, func(w http.ResponseWriter, _ *http.Request) {
+		fails++
+		http.Error(w, "busy", http.StatusServiceUnavailable)
+	})
+	for range 3 {
+		_, err := Exchange(ctx, https, NewQuestion("www.example.com", dns.TypeA, true))
+		if want, ok := errors.AsType[*Error](err); !ok || want.Name != "www.example.com" || want.Server != https.String() {
+			t.Errorf("error %v", err)
+		}
+	}
+	if fails != 1 {
+		t.Errorf("%d questions over HTTPS", fails)
+	}
+}
+
+// The end of the memory ends what is on its way and what waits for its turn.
+func TestRememberEnds(t *testing.T) {
+	asked := make(chan struct{}, 2*atOnce)
+	gone := make(chan struct{}, 2*atOnce)
+	e := serveHTTPS(t, HTTPS, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body) // from here on the server watches the connection
+		asked <- struct{}{}
+		<-r.Context().Done()
+		gone <- struct{}{}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	remembering := Remember(ctx)
+	var wg sync.WaitGroup
+	for i := range 2 * atOnce {
+		wg.Go(func() {
+			_, err := Exchange(remembering, e, NewQuestion(fmt.Sprintf("n%d.example.com", i), dns.TypeA, true))
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	for range atOnce {
+		<-asked
+	}
+	cancel()
+	wg.Wait()
+	for range atOnce {
+		<-gone
+	}
+	select {
+	case <-asked:
+		t.Error("a question is asked after the end")
+	default:
+	}
 }
