@@ -13,6 +13,7 @@ import (
 func (h *HAProxy) layOut() {
 	h.tb.Helper()
 	h.must(os.Mkdir(h.CertDir, 0o755))
+	h.must(os.WriteFile(filepath.Join(h.Dir, "ca.pem"), NewAuthority(h.tb).RootPEM(), 0o644))
 	for name, content := range h.o.Files {
 		path := filepath.Join(h.Dir, name)
 		h.must(os.MkdirAll(filepath.Dir(path), 0o755))

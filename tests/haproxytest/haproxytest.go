@@ -38,7 +38,7 @@ type Options struct {
 	BindOptions    string // more for the bind line, such as "strict-sni"
 	// Binds are further listeners of the same frontend, each what follows the address: "ssl crt {certs}/ accept-proxy".
 	Binds        []string
-	Files        map[string]string   // by their paths below Dir: a crt-list, a CA for client certificates
+	Files        map[string]string   // by their paths below Dir, such as a crt-list; ca.pem, a root of nobody's, is there
 	Global, More string              // more lines of the global section, more sections
 	Credential   *syscall.Credential // of the master and everything after it; the folders are this user's
 }
