@@ -1,0 +1,113 @@
+package conf
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+)
+
+// maxValue bounds what setenv can make of a variable: as much as Linux hands to a program (MAX_ARG_STRLEN).
+const maxValue = 128 << 10
+
+// variable is an environment variable as the configuration has left it.
+type variable struct {
+	value string
+	set   bool
+}
+
+// global reads a line of a global section. What is said twice holds as it was said first.
+func (p *parser) global(line words) {
+	first := func(field *string) {
+		if *field == "" {
+			*field = line.at(1)
+		}
+	}
+	switch keyword := line.at(0); keyword {
+	case "user":
+		first(&p.c.User)
+	case "group":
+		first(&p.c.Group)
+	case "chroot":
+		first(&p.c.Chroot)
+	case "crt-base":
+		first(&p.c.CrtBase)
+	case "pidfile":
+		first(&p.c.PIDFile)
+	case "master-worker":
+		p.c.MasterWorker = true
+	case "unix-bind":
+		p.unixPrefix = cmp.Or(p.unixPrefix, line.after("prefix"))
+	case "default-path":
+		p.mode, p.origin = line.at(1), line.at(2)
+		p.chdir()
+	case "stats":
+		if line.at(1) == "socket" {
+			p.statsSocket(line.at(2), line.from(3))
+		}
+	case "setenv", "presetenv", "unsetenv", "resetenv":
+		p.setenv(keyword, line.from(1))
+	}
+}
+
+func (p *parser) statsSocket(addresses string, line words) {
+	level := "operator"
+	for keyword, argument := range options(line) {
+		if keyword == "level" {
+			level = argument
+		}
+	}
+	for item := range strings.SplitSeq(addresses, ",") {
+		if path, why := p.address(item, ""); why == "" && !strings.HasPrefix(path, "abns@") {
+			p.c.StatsSockets = append(p.c.StatsSockets, Socket{Path: path, Level: level, Conditional: p.depth > 0})
+		}
+	}
+}
+
+func (p *parser) setenv(how string, line words) {
+	switch how {
+	case "unsetenv":
+		for _, name := range line {
+			p.env[name] = variable{}
+		}
+	case "resetenv":
+		kept := map[string]variable{}
+		for _, name := range line {
+			value, set := p.getenv(name)
+			kept[name] = variable{value, set}
+		}
+		p.env, p.cleared = kept, true
+	default:
+		if len(line) < 2 || len(line.at(1)) > maxValue {
+			return
+		}
+		if _, set := p.getenv(line.at(0)); !set || how == "setenv" {
+			p.env[line.at(0)] = variable{line.at(1), true}
+		}
+	}
+}
+
+func (p *parser) getenv(name string) (string, bool) {
+	if v, ok := p.env[name]; ok || p.cleared {
+		return v.value, v.set
+	}
+	return p.Lookup(name)
+}
+
+// value is getenv with the names that HAProxy itself gives a meaning.
+func (p *parser) value(name string) (string, bool) {
+	switch name {
+	case ".FILE":
+		return p.file, true
+	case ".LINE":
+		return strconv.Itoa(p.line), true
+	case ".SECTION":
+		if p.section.name != "" {
+			return p.section.name, true
+		}
+		return p.section.kind, true
+	}
+	if strings.HasPrefix(name, ".") {
+		return "", false
+	}
+	return p.getenv(name)
+}
