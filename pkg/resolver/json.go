@@ -97,8 +97,8 @@ func (r jsonRecord) rr() (dns.RR, error) {
 	if r.Type == dns.TypeCAA {
 		return caaText(header, r.Data)
 	}
-	if strings.ContainsAny(r.Data, "\r\n") {
-		return nil, errors.New("the data has more than one line")
+	if err := wholeRecord(r.Data); err != nil {
+		return nil, err
 	}
 	// The name stays out of the text, where it could pass for a directive.
 	rr, err := dns.NewRR(fmt.Sprintf(". %d IN %s %s", r.TTL, dns.Type(r.Type), r.Data))

@@ -105,6 +105,9 @@ func TestParseJSONRefuses(t *testing.T) {
 		`{"Status":0,"Answer":[{"name":"a.example","type":257,"TTL":60,"data":"\\# 3 00ff69"}]}`,
 		`{"Status":0,"Answer":[{"name":"a.example","type":1,"TTL":60,"data":"\\# 3 c00002"}]}`,
 		`{"Status":0,"Answer":[{"name":"a.example","type":16,"TTL":60,"data":"\"open"}]}`,
+		`{"Status":0,"Answer":[{"name":"a.example","type":16,"TTL":60,"data":"\"one\"; \"two\""}]}`,
+		`{"Status":0,"Answer":[{"name":"a.example","type":16,"TTL":60,"data":"\"one\" (\"two\")"}]}`,
+		`{"Status":0,"Answer":[{"name":"a.example","type":5,"TTL":60,"data":"b.example.;c"}]}`,
 	} {
 		if m, err := parseJSON([]byte(body)); err == nil {
 			t.Errorf("parseJSON(%s) = %v, want an error", body, m)

@@ -32,6 +32,26 @@ func generic(header dns.RR_Header, s string) (dns.RR, error) {
 	return opaque(header, data), nil
 }
 
+// wholeRecord refuses data of which a zone file's reader would silently leave out a part: a comment, what is beyond
+// a parenthesis, further lines.
+func wholeRecord(s string) error {
+	if strings.ContainsAny(s, "\r\n") {
+		return errors.New("the data has more than one line")
+	}
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && strings.IndexByte(";()", c) >= 0:
+			return fmt.Errorf("a %q stands outside of quotes", c)
+		}
+	}
+	return nil
+}
+
 // opaque is a record of any type as octets.
 func opaque(header dns.RR_Header, data []byte) dns.RR {
 	return &dns.RFC3597{Hdr: header, Rdata: hex.EncodeToString(data)}
