@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -159,6 +160,31 @@ func TestPanelTriesEveryWay(t *testing.T) {
 	s := p.Ask(t.Context(), "a.example", dns.TypeA)[0]
 	if s.Err == nil || !strings.Contains(s.Err.Error(), "503") || !strings.Contains(s.Err.Error(), "REFUSED") {
 		t.Errorf("error %v, want that of both ways", s.Err)
+	}
+}
+
+// Who cancels does not wait for those that are silent.
+func TestPanelAskEnds(t *testing.T) {
+	asked := make(chan struct{}, 4)
+	silent := func() netip.AddrPort {
+		return serve(t, nil, func(dns.ResponseWriter, *dns.Msg) { asked <- struct{}{} })
+	}
+	p := NewPanel([]Endpoint{plain(TCP, silent()), plain(TCP, silent())})
+	for _, remember := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		if remember {
+			ctx = Remember(ctx)
+		}
+		go func() {
+			<-asked
+			<-asked
+			cancel()
+		}()
+		for i, s := range p.Ask(ctx, "svc.example.com", dns.TypeCAA) {
+			if e, ok := errors.AsType[*Error](s.Err); !ok || s.Msg != nil || s.Server != p.seats[i].name || e.Name != "svc.example.com" || !errors.Is(e, context.Canceled) {
+				t.Errorf("remembering %v: %+v", remember, s)
+			}
+		}
 	}
 }
 
