@@ -4,61 +4,24 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strings"
-	"syscall"
 	"time"
 )
 
-// Timeout bounds one handshake, whatever the context allows.
+// Timeout bounds one look, whatever the context allows.
 const Timeout = 5 * time.Second
-
-var (
-	// ErrDown means that nobody listens.
-	ErrDown = errors.New("nobody listens")
-	// ErrTimeout means that the handshake did not end in time.
-	ErrTimeout = errors.New("no handshake in time")
-	// ErrNoCertificate means that the server has refused the handshake before it showed a certificate, as it does
-	// for a name that it does not know (strict-sni).
-	ErrNoCertificate = errors.New("the server shows no certificate")
-)
 
 // Target is where to look. It is comparable.
 type Target struct {
-	Address     string // host:port, or the path of a unix socket
+	Address     string // host:port, the path of a unix socket, or abns@name as HAProxy binds it
 	AcceptProxy bool   // the server waits for a PROXY line first
-}
-
-// Algorithm is which half of a server's RSA and ECDSA certificates to ask for.
-type Algorithm int
-
-const (
-	Any Algorithm = iota
-	RSA
-	ECDSA
-)
-
-// AlgorithmOf is the algorithm by which a server that has several certificates for a name chooses this one.
-func AlgorithmOf(cert *x509.Certificate) Algorithm {
-	switch cert.PublicKeyAlgorithm {
-	case x509.RSA:
-		return RSA
-	case x509.ECDSA:
-		return ECDSA
-	}
-	return Any
-}
-
-// The suites of TLS 1.2 that only one kind of certificate can serve. TLS 1.3 leaves the choice to the server.
-var suites = map[Algorithm][]uint16{
-	RSA:   {tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256},
-	ECDSA: {tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256},
 }
 
 // Answer is what the server shows.
@@ -67,28 +30,30 @@ type Answer struct {
 	Version uint16   // of TLS
 }
 
-// Probe makes a handshake for a name, which may be a wildcard, and returns the certificates that the server shows.
-// They are not verified. With an algorithm it asks by TLS 1.2 for the certificate of that kind, and where the server
-// has no TLS 1.2 it takes what there is.
+// Probe makes a handshake for a name and returns the certificates that the server shows. They are not verified. The
+// name may be a wildcard, which stands for a name below it, or "", which asks for the server's default.
+//
+// Of a server that has a certificate of each algorithm for the name, TLS 1.2 can ask for one. TLS 1.3 cannot, since
+// this client accepts both: where the server has nothing else and shows the other one, the error is ErrUnasked and
+// comes with the answer. Every other error comes without.
 func Probe(ctx context.Context, t Target, name string, alg Algorithm) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	answer, err := probe(ctx, t, name, suites[alg])
-	if errors.Is(err, ErrNoCertificate) && alg != Any {
-		if without, err2 := probe(ctx, t, name, nil); err2 == nil {
-			return without, nil
-		}
+	answer, err := probe(ctx, t, name, alg)
+	refused, ok := errors.AsType[*refusal](err)
+	if alg == Any || !ok || refused.alert == alertName {
+		return answer, err
+	}
+	// It has no such certificate, or no TLS 1.2.
+	answer, err = probe(ctx, t, name, Any)
+	if err == nil && refused.alert == alertVersion && !answer.has(alg) {
+		err = failed(ctx, t, fmt.Errorf("%w for the %s of %s", ErrUnasked, alg, name))
 	}
 	return answer, err
 }
 
-func probe(ctx context.Context, t Target, name string, only []uint16) (Answer, error) {
-	network := "tcp"
-	if strings.HasPrefix(t.Address, "/") {
-		network = "unix"
-	}
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, network, t.Address)
+func probe(ctx context.Context, t Target, name string, alg Algorithm) (Answer, error) {
+	conn, err := dial(ctx, t.Address)
 	if err != nil {
 		return Answer{}, failed(ctx, t, err)
 	}
@@ -101,7 +66,8 @@ func probe(ctx context.Context, t Target, name string, only []uint16) (Answer, e
 	}
 	var answer Answer
 	config := &tls.Config{
-		ServerName: concrete(name),
+		ServerName:   concrete(name),
+		CipherSuites: suites(alg),
 		//nolint:gosec // what is shown is compared, not trusted
 		InsecureSkipVerify: true,
 		// Taken here and not from the end of the handshake, which fails where the server wants a certificate of ours.
@@ -113,17 +79,18 @@ func probe(ctx context.Context, t Target, name string, only []uint16) (Answer, e
 			return nil
 		},
 	}
-	if only != nil {
-		config.MaxVersion, config.CipherSuites = tls.VersionTLS12, only
+	if alg != Any {
+		config.MaxVersion = tls.VersionTLS12
 	}
-	err = tls.Client(conn, config).HandshakeContext(ctx)
-	if len(answer.Chain) > 0 {
-		return answer, nil
+	client := tls.Client(conn, config)
+	err = client.HandshakeContext(ctx)
+	if len(answer.Chain) == 0 {
+		return Answer{}, failed(ctx, t, cmp.Or(err, ErrNoCertificate))
 	}
 	if err == nil {
-		err = ErrNoCertificate
+		_ = client.Close() // an end that the server does not log as broken
 	}
-	return Answer{}, failed(ctx, t, err)
+	return answer, nil
 }
 
 // concrete is a name that a wildcard covers and that nobody has.
@@ -132,26 +99,6 @@ func concrete(name string) string {
 		return "certhook-probe." + base
 	}
 	return name
-}
-
-func failed(ctx context.Context, t Target, err error) error {
-	timeout, isTimeout := errors.AsType[net.Error](err)
-	_, alert := errors.AsType[tls.AlertError](err)
-	var record tls.RecordHeaderError
-	switch {
-	case errors.Is(err, ErrNoCertificate):
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
-		err = fmt.Errorf("%w: %w", ErrDown, err)
-	case ctx.Err() != nil, isTimeout && timeout.Timeout():
-		err = ErrTimeout
-	case alert, strings.Contains(err.Error(), "remote error: tls:"):
-		err = fmt.Errorf("%w: %w", ErrNoCertificate, err)
-	case errors.As(err, &record):
-		err = fmt.Errorf("this is not TLS: %w", err)
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		err = fmt.Errorf("%w: the connection ended", ErrNoCertificate)
-	}
-	return fmt.Errorf("look at %s: %w", t.Address, err)
 }
 
 // Same reports whether the server shows exactly these certificates.
