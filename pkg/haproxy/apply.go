@@ -49,7 +49,8 @@ func (a *Applier) Apply(ctx context.Context, names ...string) ([]State, error) {
 // converge acts and looks again until there is no difference, or no way to remove it.
 func (a *Applier) converge(ctx context.Context, states []State) error {
 	changed := map[string]bool{}
-	settled := false
+	settled := false // looked once more after some time
+	again := false   // HAProxy may be another one by now, so that all have to be looked at
 	for pass := 0; ; pass++ {
 		i, err := a.look(ctx)
 		if err != nil {
@@ -63,11 +64,11 @@ func (a *Applier) converge(ctx context.Context, states []State) error {
 			return err
 		}
 		var hot, reload []*State
-		for n := range states {
-			s := &states[n]
-			if s.Err != nil {
-				continue
-			}
+		due := outstanding(states, changed, pass > 0 && !again)
+		if err := i.learn(ctx, due); err != nil {
+			return err
+		}
+		for _, s := range due {
 			if s.Err = a.observe(ctx, i, s, changed[s.Name]); s.Err != nil {
 				continue
 			}
@@ -81,7 +82,7 @@ func (a *Applier) converge(ctx context.Context, states []State) error {
 				s.Action = Staged
 				reload = append(reload, s)
 			case changed[s.Name] && s.held() && s.Disk == Same:
-				s.Err = a.shadowed(ctx, i, s)
+				s.Err = a.shadowed(i, s)
 			case a.canHot(i, s):
 				s.Action = Hot
 				hot = append(hot, s)
@@ -97,14 +98,17 @@ func (a *Applier) converge(ctx context.Context, states []State) error {
 			if len(changed) == 0 || settled {
 				return nil
 			}
-			if settled, err = a.steady(ctx, i, before); err != nil || settled {
+			steady, err := a.steady(ctx, i, before)
+			if err != nil || steady {
 				return err
 			}
 			settled = before == nil // then one more look is all that can be done
+			again = true
 			continue
 		case pass >= maxPasses:
 			return fault.Errorf(fault.Pending, "HAProxy keeps changing: it was updated %d times and shows something else again", pass)
 		}
+		again = false
 		for _, s := range hot {
 			changed[s.Name] = true
 			s.Err = a.hot(ctx, i, s)
@@ -116,6 +120,18 @@ func (a *Applier) converge(ctx context.Context, states []State) error {
 			a.reload(ctx, i, reload)
 		}
 	}
+}
+
+// outstanding are the states to look at: all that nothing is wrong with, or only those that were changed, since the
+// others were looked at before.
+func outstanding(states []State, changed map[string]bool, only bool) []*State {
+	var due []*State
+	for n := range states {
+		if s := &states[n]; s.Err == nil && (!only || changed[s.Name]) {
+			due = append(due, s)
+		}
+	}
+	return due
 }
 
 // observe looks at disk, memory and wire. changed says that we have just done something about it.
@@ -131,14 +147,12 @@ func (a *Applier) observe(ctx context.Context, i *instance, s *State, changed bo
 		return err
 	}
 	if i.admin != nil {
-		if err := s.observeMemory(ctx, i); err != nil {
-			return err
-		}
+		s.observeMemory(i)
 		for _, h := range s.Memory {
 			a.managed[h.Name] = true
 		}
 	}
-	a.observeWire(ctx, i, s, changed || s.Disk != Same || len(s.Memory) > 0 && !s.held())
+	a.observeWire(ctx, i, s, changed || s.Disk != Same || s.unseen() || len(s.Memory) > 0 && !s.held())
 	return nil
 }
 
@@ -192,7 +206,7 @@ func workers(p *master.Proc) []int {
 }
 
 // shadowed is the error where HAProxy has accepted the certificate and shows another one.
-func (a *Applier) shadowed(ctx context.Context, i *instance, s *State) error {
+func (a *Applier) shadowed(i *instance, s *State) error {
 	for _, w := range s.Wire {
 		if w.State == Same {
 			continue
@@ -201,7 +215,7 @@ func (a *Applier) shadowed(ctx context.Context, i *instance, s *State) error {
 		if w.State == Unseen {
 			return fault.Errorf(fault.Unknown, "HAProxy has taken the certificate of %q, and whether %s shows it cannot be seen: %s", s.Name, w.Bind, w.Detail)
 		}
-		if store := i.culprit(ctx, w); store != "" {
+		if store := i.culprit(w); store != "" {
 			return fault.Errorf(fault.Verdict, "%s, that of %q", what, store).
 				WithHint("remove that file, or the name from its certificate, and reload HAProxy")
 		}

@@ -19,8 +19,8 @@ const (
 
 // canHot reports whether the lineage can get into memory without a reload.
 func (a *Applier) canHot(i *instance, s *State) bool {
-	if i.admin == nil || len(s.Memory) == 0 {
-		return false // a new file
+	if i.admin == nil || len(s.Memory) == 0 || description(s.desired.bundle.Leaf()) > maxDescription {
+		return false // a new file, or one whose transaction could not be looked at
 	}
 	for _, h := range s.Memory {
 		// HAProxy keeps a .crt and its .key apart, and takes a command for neither.

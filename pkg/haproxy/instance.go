@@ -23,6 +23,10 @@ type instance struct {
 	master  *master.CLI   // nil where there is no master socket
 	stores  admin.List    // what is in memory; empty while HAProxy is down
 	up      bool
+
+	byFile map[identity][]string // stores by the file that they come from
+	byPath map[string][]string
+	certs  map[string]admin.Certificate // what some of the stores hold
 }
 
 // look finds out about the instance.
@@ -53,6 +57,7 @@ func (a *Applier) look(ctx context.Context) (*instance, error) {
 	switch i.stores, err = i.admin.List(ctx); {
 	case err == nil:
 		i.up = true
+		i.index()
 	case errors.Is(err, admin.ErrDown):
 		i.up = i.process != nil
 	default:

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -49,52 +49,37 @@ func (s *State) seen(notBefore time.Time) {
 }
 
 // observeMemory compares the stores that come from the lineage's file.
-func (s *State) observeMemory(ctx context.Context, i *instance) error {
+func (s *State) observeMemory(i *instance) {
 	s.Memory = nil
-	for _, name := range i.stores.Names {
-		if !i.isFile(name, s.File) {
-			continue
-		}
-		c, err := i.admin.Show(ctx, name)
-		if err != nil {
-			return err
-		}
+	for _, name := range i.storesOf(s.File) {
+		c, asked := i.certs[name]
 		h := Held{Name: name, State: Other, Used: c.Status == "Used", Serial: c.Serial}
-		// What exceeds HAProxy's buffer comes without its end, where the fingerprint stands.
-		if c.SHA1 == s.Fingerprint || c.SHA1 == "" && c.Serial == s.Serial {
+		switch {
+		case !asked:
+			h.State = Unseen
+		case c.SHA1 == s.Fingerprint:
 			h.State = Same
-		} else {
+		default:
 			s.seen(c.NotBefore)
 		}
 		s.Memory = append(s.Memory, h)
 	}
-	return nil
 }
 
-// isFile reports whether a store's name, which is a path as the configuration wrote it, leads to a file.
-func (i *instance) isFile(name, file string) bool {
-	if !filepath.IsAbs(name) && i.process != nil {
-		name = filepath.Join(fmt.Sprintf("/proc/%d/cwd", i.process.PID), name)
-	}
-	if filepath.Base(name) != filepath.Base(file) && !isLink(name) {
-		return false
-	}
-	return samePath(name, file) || filepath.Clean(name) == filepath.Clean(file)
-}
-
-func isLink(name string) bool {
-	info, err := os.Lstat(name)
-	return err == nil && info.Mode()&fs.ModeSymlink != 0
-}
-
-// held reports whether every store has what the lineage has; there has to be one.
+// held reports whether every store has what the lineage has, as far as can be known; there has to be one. Where it
+// cannot be known the wire has to tell, so that it has to be looked at.
 func (s *State) held() bool {
 	for _, h := range s.Memory {
-		if h.State != Same {
+		if h.State != Same && (h.State != Unseen || len(s.Wire) == 0) {
 			return false
 		}
 	}
 	return len(s.Memory) > 0
+}
+
+// unseen reports whether a store is too large to be asked about.
+func (s *State) unseen() bool {
+	return slices.ContainsFunc(s.Memory, func(h Held) bool { return h.State == Unseen })
 }
 
 // observeWire makes a handshake for each name at each place where the lineage has to show, if it has changed or
@@ -159,18 +144,4 @@ func (s *State) served() bool {
 		}
 	}
 	return true
-}
-
-// culprit names the store that HAProxy serves in place of ours: an older certificate for the same name, in
-// another file that it prefers.
-func (i *instance) culprit(ctx context.Context, seen Seen) string {
-	if i.admin == nil {
-		return ""
-	}
-	for _, name := range i.stores.Names {
-		if c, err := i.admin.Show(ctx, name); err == nil && c.SHA1 == seen.sha1 {
-			return name
-		}
-	}
-	return ""
 }

@@ -28,17 +28,17 @@ func (a *Applier) Status(ctx context.Context, names ...string) ([]State, error) 
 	if err != nil {
 		return nil, err
 	}
-	for n := range states {
-		s := &states[n]
-		if s.Err != nil {
-			continue
-		}
+	due := outstanding(states, nil, false)
+	if err := i.learn(ctx, due); err != nil {
+		return nil, err
+	}
+	for _, s := range due {
 		switch s.Err = a.observe(ctx, i, s, true); {
 		case s.Err != nil, i.up && a.done(s):
 		case !i.up:
 			s.Err = fault.Errorf(fault.Pending, "HAProxy is not running")
 		case s.held() && s.Disk == Same:
-			s.Err = a.shadowed(ctx, i, s)
+			s.Err = a.shadowed(i, s)
 		default:
 			s.Err = fault.Errorf(fault.Verdict, "HAProxy does not serve what the lineage %q has", s.Name).
 				WithHint("run haproxy-apply")

@@ -154,7 +154,7 @@ func TestBinds(t *testing.T) {
 		"TLS 1.3 only":        "ssl-min-ver TLSv1.3",
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, haproxytest.Options{BindOptions: options})
+			s := newScene(t, haproxytest.Options{BindOptions: options, Files: map[string]string{"ca.pem": string(haproxytest.NewAuthority(t).RootPEM())}})
 			s.renew("a.test", haproxytest.Wish{}, "a.test", "*.a.test")
 			s.renew("r.test", haproxytest.Wish{RSA: 2048})
 			if _, err := s.apply(); err == nil {

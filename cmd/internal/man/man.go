@@ -82,3 +82,6 @@ var GuideKeys = []string{
 	"ACME_CHALLENGE_*", "DNS_RESOLVERS", "DNS_SETUP_*", "DNS_WEBHOOK_*", "ALLOW_MISSING_CAA", "CHALLENGE_TYPE",
 	"ACME_SERVER", "ACME_STAGING", "ISSUER_DOMAIN_NAME", "CERTBOT_CONFIG_DIR", "GATEWAY_DOMAIN", "TXT_PREFIX", "DSTACK_*",
 }
+
+// ApplyKeys are the settings that haproxy-apply takes.
+var ApplyKeys = []string{"HAPROXY_*", "CERTBOT_CONFIG_DIR", "CERTHOOK_*"}

@@ -71,6 +71,46 @@ func (c *Client) Show(ctx context.Context, name string) (Certificate, error) {
 // timeForm is how OpenSSL prints a time.
 const timeForm = "Jan _2 15:04:05 2006 MST"
 
+// lineSize is how long a line of several commands may get; HAProxy's buffer holds twice as much.
+const lineSize = bufferSize / 2
+
+// ShowAll is [Client.Show] for many, asked together: a connection for each would cost more than the answers.
+func (c *Client) ShowAll(ctx context.Context, names []string) (map[string]Certificate, error) {
+	found := make(map[string]Certificate, len(names))
+	for len(names) > 0 {
+		var line strings.Builder
+		n := 0
+		for n < len(names) && (n == 0 || line.Len()+len(names[n]) < lineSize) {
+			if err := plain(names[n]); err != nil {
+				return nil, err
+			}
+			line.WriteString("show ssl cert " + names[n] + ";")
+			n++
+		}
+		reply, err := c.ask(ctx, strings.TrimSuffix(line.String(), ";")+"\n")
+		if err != nil {
+			return nil, fmt.Errorf("look at %d certificates in HAProxy: %w", n, err)
+		}
+		const begin = "Filename: "
+		for part := range strings.SplitSeq(reply, "\n"+begin) {
+			part = begin + strings.TrimPrefix(part, begin)
+			name, _, _ := strings.Cut(part[len(begin):], "\n")
+			cert, err := parseCertificate("show ssl cert "+name, strings.TrimSpace(name), part)
+			if err != nil {
+				return nil, err
+			}
+			found[cert.Name] = cert
+		}
+		for _, name := range names[:n] {
+			if _, ok := found[name]; !ok {
+				return nil, &Refused{"show ssl cert " + name, reply[:min(len(reply), 200)]}
+			}
+		}
+		names = names[n:]
+	}
+	return found, nil
+}
+
 func parseCertificate(command, name, reply string) (Certificate, error) {
 	cert := Certificate{}
 	for line := range strings.Lines(reply) {
