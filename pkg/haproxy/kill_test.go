@@ -119,7 +119,7 @@ func TestReloadAfterCommit(t *testing.T) {
 	if _, err := s.apply(); err != nil {
 		t.Fatal(err)
 	}
-	fresh := s.renew("a.test", haproxytest.Wish{})
+	s.renew("a.test", haproxytest.Wish{})
 	s.apply()
 	n := 0
 	for i, step := range s.steps {
@@ -127,7 +127,7 @@ func TestReloadAfterCommit(t *testing.T) {
 			n = i + 1
 		}
 	}
-	fresh = s.renew("a.test", haproxytest.Wish{})
+	fresh := s.renew("a.test", haproxytest.Wish{})
 	if dead, output := s.inProcess(n); !dead || n == 0 {
 		t.Fatalf("step %d: %s", n, output)
 	}
