@@ -171,10 +171,11 @@ func TestPanelAskEnds(t *testing.T) {
 	}
 	p := NewPanel([]Endpoint{plain(TCP, silent()), plain(TCP, silent())})
 	for _, remember := range []bool{false, true} {
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx := t.Context()
 		if remember {
 			ctx = Remember(ctx)
 		}
+		ctx, cancel := context.WithCancel(ctx)
 		go func() {
 			<-asked
 			<-asked
