@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
 	"testing"
 
 	"github.com/certhook/certhook/pkg/fault"
@@ -87,9 +86,9 @@ func TestFindMasterByItsWorkers(t *testing.T) {
 	h.args = []string{"-db", "-f", h.path("h.cfg")}
 	h.write("h.cfg", "global\n    master-worker\n"+read(t, h.path("h.cfg")), 0o644)
 	h.start()
-	eventually(t, "the master has started itself anew", func() bool { _, ok := h.find().state(); return ok })
-	p := h.find()
-	if p.PID != h.pid() || !p.MasterWorker {
+	var p Process
+	eventually(t, "the master has a worker", func() bool { p = h.find(); return p.MasterWorker })
+	if p.PID != h.pid() {
 		t.Fatalf("%+v", p)
 	}
 	if o, err := Reload(t.Context(), How{Process: &p}); err != nil || o.Doubt != "" {
@@ -142,13 +141,13 @@ func TestPidfileOfAnotherProgram(t *testing.T) {
 
 	// The number is given to another process between our look and the signal.
 	p.PID = other.Process.Pid
-	if err := p.Signal(t.Context(), syscall.SIGUSR2); !errors.Is(err, ErrNone) {
+	if err := p.Reload(t.Context()); !errors.Is(err, ErrNone) {
 		t.Errorf("reused process id: %v", err)
 	}
 	if e, err := procfs("").stat(p.PID); err == nil {
 		p.Start = e.start
 	}
-	if err := p.Signal(t.Context(), syscall.SIGUSR2); err == nil {
+	if err := p.Reload(t.Context()); err == nil {
 		t.Error("another program is signalled")
 	}
 	if _, err := os.Stat(h.path("signalled")); err == nil {
@@ -166,7 +165,7 @@ func TestSignalWorkerOrOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Start = e.start
-	if err := p.Signal(t.Context(), syscall.SIGUSR2); fault.KindOf(err) != fault.Usage {
+	if err := p.Reload(t.Context()); fault.KindOf(err) != fault.Usage {
 		t.Errorf("worker: %v", err)
 	}
 	h.write("pid", fmt.Sprintln(p.PID), 0o644)
@@ -175,7 +174,7 @@ func TestSignalWorkerOrOther(t *testing.T) {
 	}
 	p = h.find()
 	p.Start++
-	if err := p.Signal(t.Context(), syscall.SIGUSR2); !errors.Is(err, ErrNone) {
+	if err := p.Reload(t.Context()); !errors.Is(err, ErrNone) {
 		t.Errorf("another start: %v", err)
 	}
 	if after := h.proc(); after.Reloads != before.Reloads {

@@ -109,6 +109,13 @@ frontend fe
 // start runs it until the end of the test, and waits until it serves.
 func (h *haproxy) start() *haproxy {
 	h.t.Helper()
+	h.launch()
+	h.serving()
+	return h
+}
+
+func (h *haproxy) launch() {
+	h.t.Helper()
 	h.cmd = exec.Command("haproxy", h.args...)
 	h.cmd.Dir = h.dir
 	h.cmd.Env = append([]string{"PATH=" + safePath}, h.env...)
@@ -119,6 +126,10 @@ func (h *haproxy) start() *haproxy {
 	}
 	cmd := h.cmd
 	h.t.Cleanup(func() { h.stop(cmd) })
+}
+
+func (h *haproxy) serving() {
+	h.t.Helper()
 	eventually(h.t, "HAProxy serves", func() bool {
 		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", h.port))
 		if err == nil {
@@ -129,8 +140,47 @@ func (h *haproxy) start() *haproxy {
 	if slices.Contains(h.args, "-W") {
 		h.proc() // its master has started itself anew
 	}
-	return h
 }
+
+// gate is a part of a configuration on which HAProxy waits while the gate is shut, as it is at first.
+type gate struct{ opened, closed chan bool }
+
+func (h *haproxy) gate() *gate {
+	h.t.Helper()
+	fifo := h.path("fifo")
+	if err := syscall.Mkfifo(fifo, 0o644); err != nil {
+		h.t.Fatal(err)
+	}
+	h.args = append(h.args, "-f", fifo)
+	g := &gate{make(chan bool), make(chan bool)}
+	go func() {
+		for {
+			select {
+			case <-h.t.Context().Done():
+				return
+			case <-g.opened:
+			}
+			for open := true; open; {
+				// Without a reader it cannot be opened.
+				if f, err := os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+					f.WriteString("# nothing\n")
+					f.Close()
+				}
+				select {
+				case <-h.t.Context().Done():
+					return
+				case <-g.closed:
+					open = false
+				case <-time.After(time.Millisecond):
+				}
+			}
+		}
+	}()
+	return g
+}
+
+func (g *gate) open() { g.opened <- true }
+func (g *gate) shut() { g.closed <- true }
 
 func (h *haproxy) stop(cmd *exec.Cmd) {
 	if cmd.ProcessState != nil {

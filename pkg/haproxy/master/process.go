@@ -55,9 +55,13 @@ func (p Process) alive() bool {
 	return err == nil && s.start == p.Start
 }
 
-// Signal sends a signal to a master, and to nobody else: it has to be the process that was found, and it has to be
-// HAProxy's master still. The error is of kind Usage where it is not, or where we may not.
-func (p Process) Signal(ctx context.Context, sig syscall.Signal) error {
+// ready reports whether a master can be told to reload.
+func (p Process) ready() bool { return p.proc.catches(p.PID, syscall.SIGUSR2) }
+
+// Reload has a master load its configuration, by SIGUSR2, and does not wait for it. Nobody else gets the signal: it
+// has to be the process that was found, and it has to be HAProxy's master still. The error is ErrBusy where it loads
+// already, ErrNone where it has ended, and of kind Usage where it is no master or we may not.
+func (p Process) Reload(ctx context.Context) error {
 	fail := func(err error) error { return fmt.Errorf("signal HAProxy's master, process %d: %w", p.PID, err) }
 	if p.PID <= 0 {
 		return fault.Errorf(fault.Usage, "there is no process of HAProxy to signal")
@@ -77,7 +81,11 @@ func (p Process) Signal(ctx context.Context, sig syscall.Signal) error {
 	if err := p.prove(ctx); err != nil {
 		return err
 	}
-	switch err := unix.PidfdSendSignal(fd, sig, nil, 0); {
+	// Until it has loaded its configuration a new master dies of the signal, and one that loads it anew loses it.
+	if !p.ready() {
+		return fmt.Errorf("signal HAProxy's master, process %d: %w", p.PID, ErrBusy)
+	}
+	switch err := unix.PidfdSendSignal(fd, unix.SIGUSR2, nil, 0); {
 	case errors.Is(err, unix.ESRCH):
 		return fail(ErrNone)
 	case errors.Is(err, unix.EPERM):

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -113,9 +114,11 @@ func (e entry) isHAProxy() bool {
 	return binary.MatchString(filepath.Base(e.executable))
 }
 
-// isMaster reports whether a HAProxy among others is a master: a HAProxy that has HAProxies below it and none above.
-// Its workers have the same command line.
-func isMaster(e entry, all map[int]entry) bool { return isTop(e, all) && len(children(e, all)) > 0 }
+// isMaster reports whether a HAProxy among others is a master: it has HAProxies below it, or is about to, and none
+// above. Its workers have the same command line.
+func isMaster(e entry, all map[int]entry) bool {
+	return isTop(e, all) && (parseArguments(e.args).masterWorker || len(children(e, all)) > 0)
+}
 
 // isTop reports whether no HAProxy has started it.
 func isTop(e entry, all map[int]entry) bool { _, below := all[e.parent]; return !below }
@@ -163,6 +166,21 @@ func (root procfs) credentials(pid int) (uid, gid int, groups []int, err error) 
 		return 0, 0, nil, fmt.Errorf("%s names no user", root.path(pid, "status"))
 	}
 	return uid, gid, groups, nil
+}
+
+// catches reports whether a process has a handler for a signal, and does not hold it back (proc_pid_status(5)).
+func (root procfs) catches(pid int, sig syscall.Signal) bool {
+	raw, err := os.ReadFile(root.path(pid, "status"))
+	if err != nil {
+		return false
+	}
+	set := func(name string) bool {
+		_, rest, _ := strings.Cut(string(raw), "\n"+name+":")
+		mask, _, _ := strings.Cut(rest, "\n")
+		bits, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+		return err == nil && bits>>(sig-1)&1 == 1
+	}
+	return set("SigCgt") && !set("SigBlk")
 }
 
 // elsewhere reports whether a process is known to have another root directory than we have: it is in a container,

@@ -85,12 +85,15 @@ func (how How) bySocket(ctx context.Context) (Outcome, error) {
 				return false, nil
 			}
 		}
-		switch last = err; {
+		switch {
 		case err == nil:
+			last = nil
 			return how.judge(ctx, *before, now, &o)
 		case errors.Is(err, ErrBusy): // the other reload may have read our files, or not
+			last = err
 			return false, nil
 		case errors.Is(err, ErrDown): // it loads, or it is gone
+			last = err
 			return false, how.gone()
 		}
 		return false, err
@@ -187,15 +190,27 @@ func (how How) gone() error {
 func (how How) bySignal(ctx context.Context) (Outcome, error) {
 	o := Outcome{Way: "signal"}
 	p := how.Process
-	before, written := p.state()
-	old, err := p.workers(ctx)
-	if err != nil {
-		return o, err
-	}
-	if err := p.Signal(ctx, syscall.SIGUSR2); err != nil {
-		if errors.Is(err, ErrNone) {
-			err = fault.Errorf(fault.Pending, "%w", err)
+	var before Proc
+	var written bool
+	var old []int
+	err := poll(ctx, func() (bool, error) {
+		if err := how.gone(); err != nil || !p.ready() {
+			return false, err
 		}
+		before, written = p.state()
+		var err error
+		if old, err = p.workers(ctx); err == nil {
+			err = p.Reload(ctx)
+		}
+		if errors.Is(err, ErrBusy) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if errors.Is(err, ErrNone) {
+		err = fault.Errorf(fault.Pending, "%w", err)
+	}
+	if err != nil {
 		return o, err
 	}
 	err = poll(ctx, func() (bool, error) {

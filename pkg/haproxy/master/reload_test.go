@@ -109,23 +109,67 @@ func TestReloadAcrossRestart(t *testing.T) {
 	}
 }
 
-// While a reload that somebody else has asked for is under way nobody answers; that is no reason to give up.
+// While a reload that somebody else has asked for is under way the master answers nobody, and loses signals. That
+// other reload may have read what was there before ours, so that it is not enough.
 func TestReloadDuringAnother(t *testing.T) {
 	for _, way := range []string{"socket", "signal"} {
 		t.Run(way, func(t *testing.T) {
-			h := newHAProxy(t).start()
-			how := ways(h)[way]
-			first := h.proc()
-			for range 5 {
-				if err := h.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
-					t.Fatal(err)
-				}
+			h := newHAProxy(t)
+			gate := h.gate()
+			gate.open()
+			how := ways(h.start())[way]
+			gate.shut()
+
+			if err := h.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
+				t.Fatal(err)
 			}
-			o, err := Reload(t.Context(), how)
-			if err != nil || o.Worker == first.Workers[0].PID {
-				t.Errorf("%+v, %v", o, err)
+			eventually(t, "the master loads", func() bool { return !how.Process.ready() })
+			if err := how.Process.Reload(t.Context()); !errors.Is(err, ErrBusy) {
+				t.Errorf("signal: %v", err)
+			}
+			if _, err := h.cli().Proc(t.Context()); !errors.Is(err, ErrDown) {
+				t.Errorf("show proc: %v", err)
+			}
+			done := make(chan error, 1)
+			var o Outcome
+			go func() {
+				var err error
+				o, err = Reload(t.Context(), how)
+				done <- err
+			}()
+			select {
+			case err := <-done:
+				t.Fatalf("%+v, %v, while the other reload is under way", o, err)
+			case <-time.After(300 * time.Millisecond):
+			}
+			gate.open()
+			if err := <-done; err != nil || o.Doubt != "" {
+				t.Fatalf("%+v, %v", o, err)
+			}
+			if p := h.proc(); p.Reloads != 2 || p.Workers[0].PID != o.Worker {
+				t.Errorf("%+v; %+v", o, p)
 			}
 		})
+	}
+}
+
+// A master that loads its first configuration would die of the signal.
+func TestNoSignalBeforeTheFirstLoad(t *testing.T) {
+	h := newHAProxy(t)
+	gate := h.gate()
+	h.launch()
+	eventually(t, "the process is there", func() bool {
+		_, err := Find(t.Context(), Hints{ConfigFiles: []string{h.path("h.cfg")}})
+		return err == nil
+	})
+	p := h.find()
+	if err := p.Reload(t.Context()); !errors.Is(err, ErrBusy) {
+		t.Errorf("signal: %v", err)
+	}
+	gate.open()
+	h.serving()
+	if p.Start != h.find().Start {
+		t.Error("it has been started anew")
 	}
 }
 
@@ -202,7 +246,7 @@ func TestNoWayToReload(t *testing.T) {
 	if _, err := Reload(t.Context(), How{Process: &p}); fault.KindOf(err) != fault.Usage {
 		t.Errorf("%v", err)
 	}
-	if err := p.Signal(t.Context(), syscall.SIGUSR2); fault.KindOf(err) != fault.Usage {
+	if err := p.Reload(t.Context()); fault.KindOf(err) != fault.Usage {
 		t.Errorf("signal: %v", err)
 	}
 }
