@@ -11,6 +11,7 @@ import (
 
 	"github.com/certhook/certhook/pkg/dnsname"
 	"github.com/certhook/certhook/tests/cloudflaretest"
+	"github.com/certhook/certhook/tests/haproxytest"
 	"github.com/certhook/certhook/tests/lab"
 )
 
@@ -35,6 +36,12 @@ type demo struct {
 	lineages []lineage
 	account  string // that production is locked to
 	printed  []byte // by all programs
+
+	haproxy *haproxytest.HAProxy
+	before  string   // serial that HAProxy served before the renewal
+	healed  []string // what contradicts that a broken reload was made up for
+	probed  int      // connections during the update
+	refused []string // of them
 }
 
 // lineage is a certificate through its renewals.
@@ -55,7 +62,9 @@ func play(tb lab.TB) {
 	d.rehearse()
 	d.issue(single)
 	d.issue(wildcard)
+	d.serve()
 	d.renew()
+	d.serveRenewed()
 	d.prove()
 }
 
@@ -96,7 +105,7 @@ func (d *demo) lock() {
 }
 
 func (d *demo) tellSituation() {
-	d.story.say("Real certbot, Pebble as the CA, unbound, DNS servers and a Cloudflare API, in a sealed namespace.",
+	d.story.say("Real certbot, HAProxy, Pebble as the CA, unbound, DNS servers and a Cloudflare API, in a sealed namespace.",
 		lab.ProductionZone+" is in production. All that was ever done to it, once and by hand:")
 	for i, domain := range []string{single[0], wildcard[0]} {
 		d.story.say(fmt.Sprintf("  %-32s  CNAME  %s.", dnsname.Challenge(domain)+".", d.records[i]),

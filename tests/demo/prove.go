@@ -39,6 +39,7 @@ func (d *demo) prove() {
 			p.add("certificate for " + names + ", renewed, valid until " + cert.NotAfter.Format(time.DateOnly))
 		}
 	}
+	d.proveServed(p)
 	d.proveHarmless(p)
 	d.conclude(p)
 }
