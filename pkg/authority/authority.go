@@ -81,8 +81,7 @@ func (c *Client) Query(ctx context.Context, addr netip.Addr, name string, qtype 
 		return nil, &fail
 	}
 	if m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError {
-		fail.Rcode = m.Rcode
-		return nil, &fail
+		return nil, resolver.Refusal(addr.String(), name, qtype, m)
 	}
 	if r := referral(m); r != nil && dnsname.Within(name, r.Zone) {
 		return nil, r
@@ -205,7 +204,7 @@ func (c *Client) recurse(ctx context.Context, name string, qtype uint16) (*dns.M
 		return nil, err
 	}
 	if m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError {
-		return nil, &resolver.Error{Server: "the resolver", Name: name, Type: qtype, Rcode: m.Rcode}
+		return nil, resolver.Refusal("the resolver", name, qtype, m)
 	}
 	return m, nil
 }

@@ -288,7 +288,7 @@ var errEndless = errors.New("the CNAMEs lead nowhere")
 // records; for a removed one Boulder does not take it for that.
 func noTopLevel(m *dns.Msg, server, name string) error {
 	if m.Rcode == dns.RcodeNameError && !strings.Contains(name, ".") {
-		return &resolver.Error{Server: server, Name: name, Type: dns.TypeCAA, Rcode: m.Rcode}
+		return resolver.Refusal(server, name, dns.TypeCAA, m)
 	}
 	return nil
 }
