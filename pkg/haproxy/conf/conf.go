@@ -33,7 +33,7 @@ type Bind struct {
 	// Unseen are the addresses at which nobody can connect from here, such as QUIC's, with the reason.
 	Unseen []string
 	// Certs are the files and folders as crt names them, below crt-base, to the letter: HAProxy's memory has a file
-	// by this name, and what is in a folder by the folder's, a slash and the file's.
+	// by this name, and what is in a folder by the folder's without the slashes at its end, a slash and the file's.
 	Certs []string
 	// CrtLists are files as crt-list names them, and Listed is what they hold. Those that cannot be read are in Unread.
 	CrtLists []string

@@ -134,6 +134,7 @@ func (p *parser) statement(line words) {
 	case slices.Contains(sections, word):
 		p.end()
 		p.begin(line)
+	case p.section.kind == "":
 	case p.section.kind == "global":
 		p.global(line)
 	case word == "bind":

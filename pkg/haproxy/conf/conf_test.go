@@ -1,0 +1,420 @@
+package conf
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/certhook/certhook/pkg/fault"
+	"github.com/certhook/certhook/pkg/haproxy/wire"
+	"github.com/certhook/certhook/tests/haproxytest"
+)
+
+// read reads a single text.
+func read(t *testing.T, text string) Config {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "haproxy.cfg")
+	write(t, "", map[string]string{path: text})
+	c, err := Reader{Lookup: lookup, Dir: "/work"}.Read([]string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestAddresses(t *testing.T) {
+	for text, want := range map[string][]string{
+		"*:443":                         {"127.0.0.1:443"},
+		":443":                          {"127.0.0.1:443"},
+		"0.0.0.0:443":                   {"127.0.0.1:443"},
+		"192.0.2.1:443":                 {"192.0.2.1:443"},
+		"localhost:443":                 {"localhost:443"},
+		":::443":                        {"[::1]:443"},
+		"[::]:443 v4v6":                 {"[::1]:443"},
+		"[2001:db8::1]:443":             {"[2001:db8::1]:443"},
+		"2001:db8::1:443":               {"[2001:db8::1]:443"},
+		"127.0.0.1:8443,127.0.0.1:8444": {"127.0.0.1:8443", "127.0.0.1:8444"},
+		":443-445":                      {"127.0.0.1:443"},
+		"ipv4@:443,ipv6@:443,ip@:443":   {"127.0.0.1:443", "[::1]:443", "127.0.0.1:443"},
+		"tcp@:1,tcp4@*:2,tcp6@*:3":      {"127.0.0.1:1", "127.0.0.1:2", "[::1]:3"},
+		"stream+ipv4@127.0.0.2:5":       {"127.0.0.2:5"},
+		"/run/a@b:1.sock":               {"/run/a@b:1.sock"},
+		"unix@/run/x,uxst@/run/y":       {"/run/x", "/run/y"},
+		"unix@x.sock":                   {"/work/x.sock"},
+		"abns@x":                        {"abns@x"},
+		"127.0.0.1:${X}4,${X}.test:$X":  {"127.0.0.1:y4", "y.test:y"},
+		`"127.0.0.1:${PORT-44}3"`:       {"127.0.0.1:443"},
+		":443 interface lo":             {"127.0.0.1:443"},
+	} {
+		c := read(t, "frontend f\n\tbind "+text+" ssl crt x\n")
+		if len(c.Binds) != 1 || !slices.Equal(c.Binds[0].Addresses, want) || len(c.Binds[0].Unseen) != 0 {
+			t.Errorf("%s: %+v, want %q", text, c.Binds, want)
+		}
+	}
+}
+
+// What cannot be reached from here is named with its reason, beside what can be.
+func TestUnseen(t *testing.T) {
+	for text, want := range map[string]string{
+		"quic4@:443,:443": "quic4@:443 (", "fd@${FD},:443": "fd@${FD} (", "abnsz@x,:443": "abnsz@x (", ":80,udp4@:53": "udp4@:53 (",
+		":443 interface eth0": ":443 (only from eth0)", ":443 namespace blue": ":443 (", ":443 accept-netscaler-cip 5": ":443 (", "rhttp@x,:1": "rhttp@x (",
+	} {
+		c := read(t, "frontend f\n\tbind "+text+" ssl crt x\n")
+		if len(c.Binds) != 1 || len(c.Binds[0].Unseen) != 1 || !strings.HasPrefix(c.Binds[0].Unseen[0], want) {
+			t.Errorf("%s: %+v, want %q", text, c.Binds, want)
+			continue
+		}
+		if many := strings.Contains(text, ","); many != (len(c.Binds[0].Addresses) == 1) {
+			t.Errorf("%s: %q", text, c.Binds[0].Addresses)
+		}
+	}
+}
+
+func TestBindOptions(t *testing.T) {
+	c := read(t, `global
+	crt-base /etc/ssl
+listen l
+	bind :1 name ssl # no TLS
+	bind :2 ssl crt a crt /b/ crt a crt-list l.txt verify required ca-file ssl strict-sni accept-proxy alpn h2
+	bind :3 ssl default-crt @store/c crt "d e"
+	bind :4 ssl "$EMPTY" crt after
+	bind quic4@:5 crt q
+backend b
+	server s 127.0.0.1:6 ssl crt client.pem verify none
+`)
+	var got []string
+	for _, b := range c.Binds {
+		got = append(got, strings.Join(b.Certs, " "))
+	}
+	if want := []string{"/etc/ssl/a /b/", "@store/c /etc/ssl/d e", "", "/etc/ssl/q"}; !slices.Equal(got, want) {
+		t.Fatalf("%q, want %q", got, want)
+	}
+	b := c.Binds[0]
+	if b.Line != 5 || b.Proxy != "l" || !b.AcceptProxy || !b.StrictSNI || b.Verify != "required" || !slices.Equal(b.CrtLists, []string{"l.txt"}) || b.Conditional {
+		t.Errorf("%+v", b)
+	}
+	if b := c.Binds[1]; b.AcceptProxy || b.StrictSNI || b.Verify != "" {
+		t.Errorf("%+v", b)
+	}
+}
+
+func TestGlobal(t *testing.T) {
+	c := read(t, `global
+	user "$X"
+	user second
+	group g
+	chroot '/var/lib/haproxy'
+	pidfile /run/pid
+	master-worker no-exit-on-failure
+	crt-base /c
+	stats socket /run/a.sock mode 660 level admin expose-fd listeners
+	stats socket ipv4@127.0.0.1:9999 user level level user
+	stats socket /run/b.sock,unix@/run/c.sock
+	stats timeout 2m
+	unix-bind mode 770 prefix /jail
+	stats socket /run/d.sock level admin
+	.if defined(NONE)
+	stats socket /run/e.sock level admin
+	.endif
+	stats socket fd@3 level admin
+defaults
+	stats socket /run/f.sock level admin
+frontend f
+	bind /u.sock,unix@/v.sock ssl crt x
+`)
+	if c.User != "y" || c.Group != "g" || c.Chroot != "/var/lib/haproxy" || c.PIDFile != "/run/pid" || !c.MasterWorker || c.CrtBase != "/c" {
+		t.Errorf("%+v", c)
+	}
+	want := []Socket{
+		{Path: "/run/a.sock", Level: "admin"},
+		{Path: "127.0.0.1:9999", Level: "user"},
+		{Path: "/run/b.sock", Level: "operator"},
+		{Path: "/run/c.sock", Level: "operator"},
+		{Path: "/run/d.sock", Level: "admin"},
+		{Path: "/run/e.sock", Level: "admin", Conditional: true},
+	}
+	if !slices.Equal(c.StatsSockets, want) {
+		t.Errorf("%+v", c.StatsSockets)
+	}
+	if len(c.Binds) != 1 || !slices.Equal(c.Binds[0].Addresses, []string{"/jail/u.sock", "/jail/v.sock"}) {
+		t.Errorf("%+v", c.Binds)
+	}
+}
+
+func TestConditional(t *testing.T) {
+	c := read(t, `frontend f
+	bind :1 ssl crt a
+	.if defined(X)
+		.if 0
+	bind :2 ssl crt b
+		.endif
+	bind :3 ssl crt c
+	.elif 1
+	disabled
+	.else
+	bind :4 ssl crt d
+	.endif
+	bind :5 ssl crt e
+`)
+	var got []bool
+	for _, b := range c.Binds {
+		got = append(got, b.Conditional)
+		if len(b.Unseen) > 0 {
+			t.Errorf("%s: %q", b, b.Unseen)
+		}
+	}
+	if want := []bool{false, true, true, true, false}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestExpectProxy(t *testing.T) {
+	c := read(t, `frontend a
+	bind :1 ssl crt a
+	tcp-request connection expect-proxy layer4
+	bind :2 ssl crt a
+frontend b
+	tcp-request connection expect-proxy layer4 if { src 192.0.2.0/24 }
+	bind :3 ssl crt a
+`)
+	if len(c.Binds) != 3 || !c.Binds[0].AcceptProxy || !c.Binds[1].AcceptProxy || c.Binds[2].AcceptProxy {
+		t.Errorf("%+v", c.Binds)
+	}
+}
+
+func TestNewerSyntax(t *testing.T) {
+	c := read(t, `global
+	crt-base /c
+frontend a
+	ssl-f-use crt one.pem sigalgs crt
+	bind :1 ssl
+	bind :80
+	ssl-f-use crt two.pem key three.pem
+frontend b
+	bind :2 ssl crt x ktls on
+`)
+	if len(c.Binds) != 2 || !slices.Equal(c.Binds[0].Certs, []string{"/c/one.pem", "/c/two.pem"}) || !slices.Equal(c.Binds[1].Certs, []string{"/c/x"}) {
+		t.Errorf("%+v", c.Binds)
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"x.cfg/y": "", "d/a.cfg": "", "crt.cfg": "frontend f\n bind :1 ssl crt-list none.txt\n"})
+	if err := os.Symlink("none", filepath.Join(dir, "d/b.cfg")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"none", "d"} {
+		_, err := Read([]string{filepath.Join(dir, path)})
+		if fault.KindOf(err) != fault.Usage || !errors.Is(err, fs.ErrNotExist) || fault.HintOf(err) == "" {
+			t.Errorf("%s: error %v", path, err)
+		}
+	}
+	c, err := Reader{Dir: dir}.Read([]string{"crt.cfg"})
+	if err != nil || len(c.Binds) != 1 || !slices.Equal(c.Binds[0].Unread, []string{"none.txt"}) {
+		t.Errorf("%+v, error %v", c.Binds, err)
+	}
+}
+
+// stores are the names that HAProxy's memory must have for what binds load.
+func stores(t *testing.T, c Config) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	for _, b := range c.Binds {
+		certs := slices.Clone(b.Certs)
+		for _, l := range b.Listed {
+			certs = append(certs, l.Cert)
+		}
+		for _, cert := range certs {
+			entries, err := os.ReadDir(b.Path(cert))
+			switch {
+			case err == nil:
+				for _, e := range entries {
+					if !strings.HasPrefix(e.Name(), ".") && e.Type().IsRegular() {
+						names[strings.TrimRight(cert, "/")+"/"+e.Name()] = true
+					}
+				}
+			case errors.Is(err, fs.ErrNotExist):
+				names[cert+".rsa"], names[cert+".ecdsa"] = true, true
+			default:
+				names[cert] = true
+			}
+		}
+	}
+	return names
+}
+
+// Everything that HAProxy has in memory is what was read from its configuration, by the same name, and where the
+// configuration says that it listens it does, with one of these certificates.
+func TestAgainstHAProxy(t *testing.T) {
+	dir := folder(t, "certs/a.pem", "certs/b.pem", "certs/c.pem", "all/1.pem", "all/.2.pem", "all/3.pem.rsa", "all/3.pem.ecdsa", "sp ace.pem",
+		"listed/l.pem", "listed/m.pem", "certs/both.pem.rsa", "certs/both.pem.ecdsa", "off.pem", "logs.pem", "peers.pem", "certs/n.pem")
+	files := map[string]string{
+		"list.txt":  "# a list\n\n  \n" + dir + "/listed/l.pem [alpn h2 ssl-min-ver TLSv1.2] *.l.test !x.l.test\r\na.pem\n" + dir + "/listed/m.pem m.test\nboth.pem\n",
+		"conf/.cfg": "no configuration", "conf/.9.cfg": "none", "conf/x.cfg.bak": "none", "conf/a.cfg.cfg": "none", "conf/sub.cfg/x": "none",
+		"conf/2.cfg": "defaults\n\tmode http\n\ttimeout client 1s\n\ttimeout server 1s\n\ttimeout connect 1s\n",
+		"0.cfg": `global
+	stats socket {dir}/admin.sock mode 600 level admin
+	stats socket ipv4@{0} level user
+	crt-base "{dir}/"ce'rts' # as one word
+	setenv NAME n.pem
+	presetenv NAME other
+	localpeer self
+	setenv PORT {port}
+	unix-bind prefix {dir}/
+`,
+		"conf/10.cfg": `defaults off
+	mode http
+	timeout client 1s
+	timeout server 1s
+	timeout connect 1s
+	disabled
+defaults on from off
+	enabled
+[scope]
+frontend one from on # comment
+	bind {1},{2} name ssl ssl crt a.pem crt "$NAME" alpn h2,http/1.1 crt "$FILE"
+	bind {3} name ssl
+	bind	ipv4@*:${PORT}	ssl  crt {dir}//certs/c.pem accept-proxy
+	bind {5} ssl crt {dir}/all strict-sni crt {dir}/sp\ ace.pem
+	bind /t.sock ssl crt {dir}/all/
+	bind unix@u.sock ssl crt-list {dir}/list.txt
+	bind abns@{abns} ssl crt both.pem verify none "$EMPTY" crt none.pem
+	"${NONE-bind}" {6} ssl crt "{dir}/certs/./a.pem"
+listen hidden from off
+	bind {7} ssl crt {dir}/off.pem
+listen hidden2 from on
+	bind {8} ssl crt {dir}/off.pem
+	disabled
+peers p
+	default-bind ssl crt {dir}/peers.pem
+	bind {9}
+	server self
+log-forward l
+	bind {10} ssl crt {dir}/logs.pem
+`,
+	}
+	ports := make([]string, 11)
+	for i := range ports {
+		ports[i] = haproxytest.FreePort(t)
+	}
+	_, port, _ := net.SplitHostPort(haproxytest.FreePort(t))
+	old := []string{"{dir}", dir, "{port}", port, "{abns}", filepath.Base(dir)}
+	for i, address := range ports {
+		old = append(old, "{"+strconv.Itoa(i)+"}", address)
+	}
+	for name, text := range files {
+		files[name] = strings.NewReplacer(old...).Replace(text)
+	}
+	write(t, dir, files)
+	start(t, dir, filepath.Join(dir, "admin.sock"), "0.cfg", "conf")
+
+	c, err := Reader{Dir: dir, Lookup: lookup}.Read([]string{"0.cfg", "conf"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := stores(t, c), map[string]bool{}
+	for _, name := range ask(t, filepath.Join(dir, "admin.sock"), "show ssl cert") {
+		want[name] = true
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("of the configuration: %q\nin HAProxy's memory:  %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+	}
+	if want := []Socket{{Path: dir + "/admin.sock", Level: "admin"}, {Path: ports[0], Level: "user"}}; !slices.Equal(c.StatsSockets, want) {
+		t.Errorf("%+v", c.StatsSockets)
+	}
+	var addresses, unseen []string
+	for _, b := range c.Binds {
+		addresses, unseen = append(addresses, b.Addresses...), append(unseen, b.Unseen...)
+		for _, address := range b.Addresses {
+			name := ""
+			if b.StrictSNI {
+				name = "all.1.pem.test"
+			}
+			if _, err := wire.Probe(t.Context(), wire.Target{Address: address, AcceptProxy: b.AcceptProxy}, name, wire.Any); err != nil {
+				t.Errorf("%s: %v", b, err)
+			}
+		}
+	}
+	if want := []string{ports[1], ports[2], "127.0.0.1:" + port, ports[5], dir + "//t.sock", dir + "/u.sock", "abns@" + filepath.Base(dir), ports[6], ports[9], ports[10]}; !slices.Equal(addresses, want) {
+		t.Errorf("addresses %q\nwant %q", addresses, want)
+	}
+	if len(unseen) != 2 || !strings.HasPrefix(unseen[0], ports[7]+" (") || !strings.HasPrefix(unseen[1], ports[8]+" (") {
+		t.Errorf("unseen %q", unseen)
+	}
+	i := slices.IndexFunc(c.Binds, func(b Bind) bool { return len(b.Listed) > 0 })
+	if i < 0 || len(c.Binds[i].Listed) != 4 || !slices.Equal(c.Binds[i].Listed[0].Filters, []string{"*.l.test", "!x.l.test"}) || len(c.Binds[i].Listed[1].Filters) > 0 {
+		t.Errorf("%+v", c.Binds)
+	}
+}
+
+// Relative names lead from where default-path says, in HAProxy's memory to the letter.
+func TestDefaultPath(t *testing.T) {
+	for mode, where := range map[string]string{"current": ".", "config": "etc/conf", "parent": "etc", "origin elsewhere": "elsewhere"} {
+		dir := folder(t, where+"/certs/a.pem", where+"/certs/b.pem")
+		admin := filepath.Join(dir, "admin.sock")
+		write(t, dir, map[string]string{
+			where + "/list.txt": "certs/b.pem\n",
+			"etc/conf/0.cfg":    "global\n\tstats socket " + admin + " level admin\n\tdefault-path " + mode + "\n",
+			"etc/conf/1.cfg": "defaults\n\ttimeout client 1s\n\ttimeout server 1s\n\ttimeout connect 1s\n" +
+				"frontend f\n\tbind " + haproxytest.FreePort(t) + " ssl crt certs/a.pem crt-list list.txt\n",
+			"elsewhere/x": "",
+		})
+		start(t, dir, admin, "etc/conf")
+		c, err := Reader{Dir: dir, Lookup: lookup}.Read([]string{"etc/conf"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := slices.Sorted(maps.Keys(stores(t, c))), ask(t, admin, "show ssl cert")
+		slices.Sort(want)
+		if !slices.Equal(got, want) || len(want) != 2 {
+			t.Errorf("%s: %q, HAProxy has %q", mode, got, want)
+		}
+		if len(c.Binds) != 1 {
+			t.Fatalf("%s: %+v", mode, c.Binds)
+		}
+		if _, err := os.Stat(c.Binds[0].Path("certs/a.pem")); err != nil {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+}
+
+// A frontend in a file does not go on in the next one.
+func TestSectionsEndWithTheirFile(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"1.cfg": "frontend f\n", "2.cfg": "bind :1 ssl crt a\n", "3.cfg": "global\n\tcrt-base /c\n", "4.cfg": "frontend g\n bind :2 ssl crt b"})
+	c, err := Read([]string{dir})
+	if err != nil || len(c.Binds) != 1 || c.Binds[0].Proxy != "g" || !slices.Equal(c.Binds[0].Certs, []string{"/c/b"}) {
+		t.Errorf("%+v, error %v", c.Binds, err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add("global\n\tcrt-base /c\n\tsetenv A \"$A$A\"\n\tstats socket /s level admin\nfrontend f\n\tbind \"[::]:44${X}\",quic4@:1,${X} ssl crt 'a' verify none\n.if 1\n.endif\n")
+	f.Add("peers p\n\tdefault-bind ssl crt a\ndefaults d from e\n\tdisabled\nlisten l from d\nbind :\\x31 ssl crt-list /dev/null \"${ONE[*]-z}\"\nglobal\n\tresetenv A\n\tdefault-path origin /\n\tunix-bind prefix p\n")
+	path := filepath.Join(f.TempDir(), "x.cfg")
+	f.Fuzz(func(t *testing.T, text string) {
+		if strings.Contains(text, "crt-list") {
+			return // would open files of all kinds
+		}
+		p := parser{Reader: Reader{Lookup: lookup}, env: map[string]variable{}, defaults: map[string]bool{}, lists: map[string][]Listed{}}
+		p.read(path, text)
+		for _, b := range p.c.Binds {
+			if b.Line < 1 || b.Line > strings.Count(text, "\n")+1 {
+				t.Errorf("line %d", b.Line)
+			}
+			for _, a := range b.Addresses {
+				if _, _, err := net.SplitHostPort(a); err != nil && !strings.HasPrefix(a, "/") && !strings.HasPrefix(a, "abns@") && !strings.Contains(text, "unix") && !strings.Contains(text, "uxst") {
+					t.Errorf("address %q", a)
+				}
+			}
+		}
+	})
+}
