@@ -144,15 +144,15 @@ func (p *parser) address(text, unixPrefix string) (to, why string) {
 	}
 	i := strings.LastIndexByte(rest, ':')
 	if i < 0 {
-		return "", "without a port"
+		return "", "no address"
 	}
 	host, ports := rest[:i], rest[i+1:]
 	port, _, _ := strings.Cut(ports, "-")
-	if port == "" {
-		return "", "without a port"
-	}
 	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
 		host = host[1 : len(host)-1]
+	}
+	if port == "" || strings.ContainsAny(host+port, "[]") {
+		return "", "no address"
 	}
 	if host == "" || host == "*" {
 		host = wildcard

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -256,9 +257,10 @@ func stores(t *testing.T, c Config) map[string]bool {
 func TestAgainstHAProxy(t *testing.T) {
 	dir := folder(t, "certs/a.pem", "certs/b.pem", "certs/c.pem", "all/1.pem", "all/.2.pem", "all/3.pem.rsa", "all/3.pem.ecdsa", "sp ace.pem",
 		"listed/l.pem", "listed/m.pem", "certs/both.pem.rsa", "certs/both.pem.ecdsa", "off.pem", "logs.pem", "peers.pem", "certs/n.pem")
+	const other = "frontend other\n\tbind 127.0.0.1:1 ssl crt none.pem\n" // is not read
 	files := map[string]string{
-		"list.txt":  "# a list\n\n  \n" + dir + "/listed/l.pem [alpn h2 ssl-min-ver TLSv1.2] *.l.test !x.l.test\r\na.pem\n" + dir + "/listed/m.pem m.test\nboth.pem\n",
-		"conf/.cfg": "no configuration", "conf/.9.cfg": "none", "conf/x.cfg.bak": "none", "conf/a.cfg.cfg": "none", "conf/sub.cfg/x": "none",
+		"list.txt":    "# a list\n\n  \n" + dir + "/listed/l.pem [alpn h2 ssl-min-ver TLSv1.2] *.l.test !x.l.test\r\na.pem\n" + dir + "/listed/m.pem m.test\nboth.pem lost[alpn h2]both.test\n",
+		"conf/.9.cfg": other, "conf/x.cfg.bak": other, "conf/a.cfg.cfg": other, "conf/sub.cfg/a.cfg": other,
 		"conf/2.cfg": "defaults\n\tmode http\n\ttimeout client 1s\n\ttimeout server 1s\n\ttimeout connect 1s\n",
 		"0.cfg": `global
 	stats socket {dir}/admin.sock mode 600 level admin
@@ -349,26 +351,51 @@ log-forward l
 	if len(unseen) != 2 || !strings.HasPrefix(unseen[0], ports[7]+" (") || !strings.HasPrefix(unseen[1], ports[8]+" (") {
 		t.Errorf("unseen %q", unseen)
 	}
-	i := slices.IndexFunc(c.Binds, func(b Bind) bool { return len(b.Listed) > 0 })
-	if i < 0 || len(c.Binds[i].Listed) != 4 || !slices.Equal(c.Binds[i].Listed[0].Filters, []string{"*.l.test", "!x.l.test"}) || len(c.Binds[i].Listed[1].Filters) > 0 {
-		t.Errorf("%+v", c.Binds)
+	for _, b := range c.Binds {
+		for _, list := range b.CrtLists {
+			compareList(t, dir, list, b.Listed)
+		}
+	}
+}
+
+// compareList compares the lines of a crt-list with what HAProxy has of it.
+func compareList(t *testing.T, dir, list string, lines []Listed) {
+	t.Helper()
+	var got, want []string
+	for _, line := range lines {
+		certs := []string{line.Cert}
+		if strings.HasSuffix(line.Cert, "both.pem") {
+			certs = []string{line.Cert + ".ecdsa", line.Cert + ".rsa"}
+		}
+		for _, cert := range certs {
+			got = append(got, strings.Join(append([]string{cert}, line.Filters...), " "))
+		}
+	}
+	options := regexp.MustCompile(` *\[.*\] *| +`)
+	for _, line := range ask(t, filepath.Join(dir, "admin.sock"), "show ssl crt-list "+list) {
+		want = append(want, strings.TrimSpace(options.ReplaceAllString(line, " ")))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) || len(want) < 4 {
+		t.Errorf("%s: %q, HAProxy has %q", list, got, want)
 	}
 }
 
 // Relative names lead from where default-path says, in HAProxy's memory to the letter.
 func TestDefaultPath(t *testing.T) {
-	for mode, where := range map[string]string{"current": ".", "config": "etc/conf", "parent": "etc", "origin elsewhere": "elsewhere"} {
+	for mode, where := range map[string]string{"current": ".", "config": "more/conf", "parent": "more", "origin elsewhere": "elsewhere"} {
 		dir := folder(t, where+"/certs/a.pem", where+"/certs/b.pem")
 		admin := filepath.Join(dir, "admin.sock")
 		write(t, dir, map[string]string{
 			where + "/list.txt": "certs/b.pem\n",
 			"etc/conf/0.cfg":    "global\n\tstats socket " + admin + " level admin\n\tdefault-path " + mode + "\n",
-			"etc/conf/1.cfg": "defaults\n\ttimeout client 1s\n\ttimeout server 1s\n\ttimeout connect 1s\n" +
+			"more/conf/1.cfg": "defaults\n\ttimeout client 1s\n\ttimeout server 1s\n\ttimeout connect 1s\n" +
 				"frontend f\n\tbind " + haproxytest.FreePort(t) + " ssl crt certs/a.pem crt-list list.txt\n",
 			"elsewhere/x": "",
 		})
-		start(t, dir, admin, "etc/conf")
-		c, err := Reader{Dir: dir, Lookup: lookup}.Read([]string{"etc/conf"})
+		start(t, dir, admin, "etc/conf", "more/conf/1.cfg")
+		c, err := Reader{Dir: dir, Lookup: lookup}.Read([]string{"etc/conf", "more/conf/1.cfg"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -113,10 +113,7 @@ func (p *parser) read(file, text string) {
 	p.chdir()
 	for n, line := range strings.Split(text, "\n") {
 		p.line = n + 1
-		if line = strings.TrimLeft(line, blanks); strings.HasPrefix(line, "[") {
-			continue // a scope
-		}
-		if words, ok := split(line, p.value); ok && words.at(0) != "" {
+		if words, ok := split(strings.TrimLeft(line, blanks), p.value); ok && words.at(0) != "" {
 			p.statement(words)
 		}
 	}

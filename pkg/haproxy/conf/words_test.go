@@ -48,7 +48,7 @@ func TestSplit(t *testing.T) {
 // pieces are what lines are made of, for the comparison with HAProxy.
 var pieces = []string{
 	"a", "b", "x", "41", "0", "n", "t", " ", " ", "\t", `"`, `"`, `'`, `\`, `\`, "#", "$", "$", "{", "}", "-", "[*]", "[",
-	"$X", "${X}", "${ONE[*]}", "${EMPTY}", "${NONE-", "${.LINE}", "${.SECTION}", "${ONE}", `\x4f`, `\ `, `\"`, `"${ONE[*]}"`, "\r", "\xe9",
+	"$X", "${X}", "${ONE[*]}", "${EMPTY}", "${X", "${X/}", "${X[*", "${NONE-", "${.LINE}", "${.SECTION}", "${ONE}", `\x4f`, `\ `, `\"`, `"${ONE[*]}"`, "\r", "\xe9",
 }
 
 // HAProxy says by its directive .notice what it makes of a word, or that there is a second one.
