@@ -278,6 +278,7 @@ func TestAgainstHAProxy(t *testing.T) {
 	timeout server 1s
 	timeout connect 1s
 	disabled
+defaults off2 from off
 defaults on from off
 	enabled
 [scope]
@@ -290,7 +291,7 @@ frontend one from on # comment
 	bind unix@u.sock ssl crt-list {dir}/list.txt
 	bind abns@{abns} ssl crt both.pem verify none "$EMPTY" crt none.pem
 	"${NONE-bind}" {6} ssl crt "{dir}/certs/./a.pem"
-listen hidden from off
+listen hidden from off2
 	bind {7} ssl crt {dir}/off.pem
 listen hidden2 from on
 	bind {8} ssl crt {dir}/off.pem

@@ -167,10 +167,8 @@ func (t *splitter) variable() bool {
 	}
 	several := false
 	if braces {
-		rest := t.line[t.at:]
-		if rest, several = strings.CutPrefix(rest, "[*]"); !several && strings.HasPrefix(rest, "[") {
-			return false
-		}
+		var rest string
+		rest, several = strings.CutPrefix(t.line[t.at:], "[*]")
 		missing, after, closed := strings.Cut(rest, "}")
 		if !closed || missing != "" && missing[0] != '-' {
 			return false

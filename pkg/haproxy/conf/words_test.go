@@ -47,7 +47,7 @@ func TestSplit(t *testing.T) {
 
 // pieces are what lines are made of, for the comparison with HAProxy.
 var pieces = []string{
-	"a", "b", "x", "41", "0", "n", "t", " ", " ", "\t", `"`, `"`, `'`, `\`, `\`, "#", "$", "$", "{", "}", "-", "[*]", "[",
+	"a", "b", "x", "41", "0", "n", "t", "r", " ", " ", "\t", `"`, `"`, `'`, `\`, `\`, "#", "$", "$", "{", "}", "-", "[*]", "[",
 	"$X", "${X}", "${ONE[*]}", "${EMPTY}", "${X", "${X/}", "${X[*", "${NONE-", "${.LINE}", "${.SECTION}", "${ONE}", `\x4f`, `\ `, `\"`, `"${ONE[*]}"`, "\r", "\xe9",
 }
 
