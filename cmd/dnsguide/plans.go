@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/miekg/dns"
 	"github.com/urfave/cli/v2"
+	"golang.org/x/net/publicsuffix"
 
 	"github.com/certhook/certhook/pkg/caa"
 	"github.com/certhook/certhook/pkg/certbot"
@@ -116,6 +118,9 @@ func (p *planner) readCAA(ctx context.Context, names []string) error {
 					WithHint("it has to stand at the name itself or above it")
 			}
 		}
+		if suffix, icann := publicsuffix.PublicSuffix(owner); icann && suffix == owner {
+			return fault.Errorf(fault.Usage, "--caa-name: %q is a public suffix: a CAA there is for everybody's names", owner)
+		}
 		p.caaOwner = owner
 	}
 	if p.account = p.c.String("account-uri"); p.account != "" {
@@ -123,11 +128,11 @@ func (p *planner) readCAA(ctx context.Context, names []string) error {
 			return fault.Errorf(fault.Usage, "--account-uri: %w", err)
 		}
 	}
+	var err error
+	p.issuers, err = caa.Issuer(ctx, nil, p.s.IssuerDomain, p.s.ACMEServer)
 	if p.caaValue = p.c.String("caa-value"); p.caaValue != "" {
 		return p.readValue()
 	}
-	var err error
-	p.issuers, err = caa.Issuer(ctx, nil, p.s.IssuerDomain, p.s.ACMEServer)
 	return err
 }
 
@@ -140,7 +145,9 @@ func (p *planner) readValue() error {
 	if property.Issuer == "" {
 		return fault.Errorf(fault.Usage, "--caa-value: %q names no CA", p.caaValue)
 	}
-	p.issuers = []string{property.Issuer}
+	if len(p.issuers) == 0 { // what the CA is called could not be found out
+		p.issuers = []string{property.Issuer}
+	}
 	for _, param := range property.Params {
 		if param.Tag != "accounturi" {
 			continue
@@ -150,6 +157,22 @@ func (p *planner) readValue() error {
 		}
 		p.account = param.Value
 	}
+	return nil
+}
+
+// checkValue refuses a whole value that would not let the account issue, and notes one that keeps nobody out.
+func (p *planner) checkValue(plan *guide.Plan) error {
+	if p.caaValue == "" {
+		return nil
+	}
+	set := caa.Set{Owner: plan.CAAOwner, Records: []*dns.CAA{{Tag: "issue", Value: p.caaValue}}}
+	q := caa.Question{Domain: plan.Domain, Issuer: p.issuers[0], Also: p.issuers[1:], Method: string(plan.Method), Account: p.account}
+	result := caa.Evaluate(q, set)
+	if !result.Allowed {
+		return fault.Errorf(fault.Usage, "--caa-value: %s", result.Fault.Why).
+			WithHint("the CA at %s is called %s in CAA records, and the method is %s", p.s.ACMEServer, strings.Join(p.issuers, " or "), plan.Method)
+	}
+	plan.CAA.Open = result.Lock != caa.Locked || p.account == ""
 	return nil
 }
 
@@ -173,6 +196,8 @@ func (p *planner) plan(name string) (guide.Plan, error) {
 		}
 	} else if plan.Include[guide.CNAME] && plan.Gateway == "" {
 		return plan, fault.Errorf(fault.Usage, "--include cname needs --alias-target or GATEWAY_DOMAIN")
+	} else if plan.Include[guide.ChallengeCNAME] && plan.Method != guide.DNS01 {
+		return plan, fault.Errorf(fault.Usage, "--include challenge-cname goes with dns-01; %s has no challenge record", plan.Method)
 	}
 	var err error
 	if plan.Method == guide.DNS01 {
@@ -191,7 +216,11 @@ func (p *planner) plan(name string) (guide.Plan, error) {
 	}
 	plan.CAA = guide.Lock{Issuers: p.issuers, Value: p.caaValue, Wild: p.c.String("caa-tag") == "issuewild"}
 	plan.CAA.Accounts, plan.CAA.Problem = p.accounts(name)
-	return plan, nil
+	if plan.TXTValue != "" && (plan.TXTName == plan.Name && plan.Gateway != "" || plan.TXTName == dnsname.Challenge(plan.Domain)) {
+		return plan, fault.Errorf(fault.Usage, "the routing TXT cannot stand at %q, which is to be a CNAME", plan.TXTName).
+			WithHint("give it another --txt-name")
+	}
+	return plan, p.checkValue(&plan)
 }
 
 // txtName is where the gateway looks: dstack's tells a wildcard's TXT from its base name's by the label.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -10,6 +11,7 @@ import (
 	"github.com/certhook/certhook/cmd/internal/setup"
 	hookcli "github.com/certhook/certhook/pkg/cli"
 	"github.com/certhook/certhook/pkg/config"
+	"github.com/certhook/certhook/pkg/fault"
 	"github.com/certhook/certhook/pkg/guide"
 	"github.com/certhook/certhook/pkg/notify"
 )
@@ -48,7 +50,7 @@ func verify(c *cli.Context, j *job) error {
 	var results []guide.Result
 	switch s.SetupMode {
 	case config.SetupWait:
-		results = j.guide.Wait(ctx, j.plans, s.SetupTimeout, show.pass)
+		results = j.guide.Wait(ctx, j.plans, nil, s.SetupTimeout, show.pass)
 	case config.SetupWebhook:
 		var err error
 		if results, err = j.callAndWait(c, show); err != nil {
@@ -75,44 +77,61 @@ func verify(c *cli.Context, j *job) error {
 	return err
 }
 
-// callAndWait tells the webhook what is to be created for each name that is not fine yet, and waits for it.
+// callAndWait tells the webhook what is to be created for each name that is not fine yet, and waits for it meanwhile.
 func (j *job) callAndWait(c *cli.Context, show *view) ([]guide.Result, error) {
 	s := j.settings
+	hook, err := notify.New(notify.Config{URL: s.WebhookURL, Token: s.WebhookToken.Reveal(), Timeout: s.WebhookTimeout})
+	if err != nil {
+		return nil, err
+	}
 	deadline := time.Now().Add(s.SetupTimeout)
-	ctx, cancel := context.WithDeadline(c.Context, deadline)
-	defer cancel()
-	results := j.guide.Check(ctx, j.plans)
+	results := j.guide.Check(c.Context, j.plans)
 	show.pass(results)
 	if guide.Fine(results) {
 		return results, nil
 	}
-	if err := j.call(ctx, c, results); err != nil {
-		return nil, err
-	}
-	return j.guide.Wait(c.Context, j.plans, time.Until(deadline), show.pass), nil
+	ctx, cancel := context.WithCancel(c.Context)
+	told := j.call(ctx, c, hook, results)
+	results = j.guide.Wait(c.Context, j.plans, results, time.Until(deadline), show.pass)
+	cancel() // whoever has not heard by now need not hear any more
+	told()
+	return results, nil
 }
 
-// call tells the webhook about each name that is not fine. That it cannot be told is a warning: somebody may see
-// the records elsewhere and create them.
-func (j *job) call(ctx context.Context, c *cli.Context, results []guide.Result) error {
-	s := j.settings
-	hook, err := notify.New(notify.Config{URL: s.WebhookURL, Token: s.WebhookToken.Reveal(), Timeout: s.WebhookTimeout})
-	if err != nil {
-		return err
+// atOnce is how many names the webhook is told about at a time.
+const atOnce = 4
+
+// call begins to tell the webhook about each name that is not fine, and returns a function that waits for the end of
+// that. That it cannot be told is a warning: somebody may see the records elsewhere and create them.
+func (j *job) call(ctx context.Context, c *cli.Context, hook *notify.Webhook, results []guide.Result) (wait func()) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	warn := func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintf(c.App.ErrWriter, "%s: warning: %v\n", c.App.Name, err)
+		if hint := fault.HintOf(err); hint != "" {
+			fmt.Fprintf(c.App.ErrWriter, "%s: hint: %s\n", c.App.Name, hint)
+		}
 	}
+	turns := make(chan struct{}, atOnce)
 	for i, r := range results {
 		if r.Fine() {
 			continue
 		}
-		receipt, err := hook.Send(ctx, message(s, j.plans[i], r))
-		if receipt.Warning != nil {
-			fmt.Fprintf(c.App.ErrWriter, "%s: warning: %v\n", c.App.Name, receipt.Warning)
-		}
-		if err != nil {
-			fmt.Fprintf(c.App.ErrWriter, "%s: warning: %v; waiting all the same\n", c.App.Name, err)
-		}
+		wg.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			receipt, err := hook.Send(ctx, message(j.settings, j.plans[i], r))
+			if receipt.Warning != nil {
+				warn(receipt.Warning)
+			}
+			if err != nil && ctx.Err() == nil {
+				warn(err)
+			}
+		})
 	}
-	return nil
+	return wg.Wait
 }
 
 // message is what the webhook is told about one name: all its records, those that stand included.

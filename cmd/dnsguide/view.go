@@ -72,27 +72,35 @@ func (v *view) end(results []guide.Result) error {
 }
 
 // draw replaces the table on the screen. A line longer than the screen is cut, since a wrapped one could not
-// be counted.
+// be counted, and a table that is taller as well, since what has scrolled away cannot be erased: what is still
+// open comes first.
 func (v *view) draw(results []guide.Result) {
 	v.erase()
-	width := 80
+	width, height := 80, 24
 	if f, ok := v.w.(*os.File); ok {
-		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 {
-			width = int(size.Col)
+		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 && size.Row > 0 {
+			width, height = int(size.Col), int(size.Row)
 		}
 	}
-	var b strings.Builder
-	lines := 0
+	var open, fine []string
 	for _, r := range results {
 		for _, f := range r.Findings {
 			line := []rune(f.Line(r.Name))
-			b.WriteString(string(line[:min(len(line), width-1)]) + "\n")
-			lines++
+			text := string(line[:min(len(line), width-1)])
+			if f.Fine() {
+				fine = append(fine, text)
+			} else {
+				open = append(open, text)
+			}
 		}
 	}
-	fmt.Fprintf(&b, "waiting for %s\n", time.Since(v.began).Round(time.Second))
-	io.WriteString(v.w, b.String())
-	v.drawn = lines + 1
+	lines := append(open, fine...)
+	if most := max(1, height-3); len(lines) > most {
+		lines = append(lines[:most], fmt.Sprintf("… and %d more", len(lines)-most))
+	}
+	lines = append(lines, fmt.Sprintf("waiting for %s", time.Since(v.began).Round(time.Second)))
+	io.WriteString(v.w, strings.Join(lines, "\n")+"\n")
+	v.drawn = len(lines)
 }
 
 // erase takes the table off the screen.

@@ -59,7 +59,11 @@ func Lookup(ctx context.Context, c *authority.Client, panel resolver.Panel, doma
 		names, answers := l.zoneful(ctx, name)
 		for i, a := range answers {
 			if a.err != nil {
-				return Set{}, fault.Errorf(fault.Unknown, "%w", &Error{Name: names[i], Err: a.err, Refused: a.refused})
+				// What is known is that there is a CNAME, even where its target's servers are dead.
+				if names[i] == domain {
+					set.CNAME = a.end
+				}
+				return Set{CNAME: set.CNAME}, fault.Errorf(fault.Unknown, "%w", &Error{Name: names[i], Err: a.err, Refused: a.refused})
 			}
 			if names[i] == domain {
 				set.CNAME = a.end
@@ -133,9 +137,14 @@ func (l *lookup) zoneful(ctx context.Context, name string) ([]string, []answer) 
 	var wg sync.WaitGroup
 	for i, n := range names {
 		wg.Go(func() {
-			if answers[i] = l.authorities(ctx, zone, n, nil); answers[i].err != nil {
-				answers[i] = l.fallback(ctx, n, answers[i].err)
+			a := l.authorities(ctx, zone, n, nil)
+			if a.err != nil {
+				end := a.end
+				if a = l.fallback(ctx, n, a.err); a.err != nil {
+					a.end = end
+				}
 			}
+			answers[i] = a
 		})
 	}
 	wg.Wait()
@@ -229,6 +238,7 @@ func (l *lookup) authorities(ctx context.Context, zone authority.Zone, name stri
 	for _, target := range slices.Compact(targets) {
 		at := l.target(ctx, name, target, passed)
 		if at.err != nil {
+			at.end = cmp.Or(at.end, target)
 			return at
 		}
 		union.add(at.records)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Account is an ACME account that certbot keeps on this machine.
@@ -69,11 +70,15 @@ func readAccounts(dir string) (found []Account, unreadable []*UnreadableAccount)
 const maxFile = 1 << 20
 
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	// A pipe in its place would keep whoever opens it for ever.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, fmt.Errorf("%q is no regular file", path))
+	}
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 

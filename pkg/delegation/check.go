@@ -124,6 +124,7 @@ func (k *check) chain(ctx context.Context) Verdict {
 			v := unknown("cannot tell where %s leads: %v", k.t.Challenge, err).via(names)
 			if slices.ContainsFunc(d.says, func(s saying) bool { return s.leads(k.t.Record) }) {
 				v.Lagging = lagging(d.says, name, k.t.Record)
+				v.Partly = len(names) == 1 && !slices.ContainsFunc(d.says, func(s saying) bool { return s.kind != nothing && !s.leads(k.t.Record) })
 			}
 			return v
 		} else if err != nil {

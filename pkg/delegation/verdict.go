@@ -36,6 +36,10 @@ type Verdict struct {
 	Missing bool     // Status is Wrong because nothing stands at the challenge itself: Record is only to be added
 	Chain   []string // the names that CNAMEs lead to from the challenge, one after the other, as far as known
 
+	// Partly is set where Status is Unknown because some authoritative servers lead to the record and the others have
+	// nothing there yet.
+	Partly bool
+
 	// Lagging are the servers that answered and do not show the way yet that others do.
 	Lagging []resolver.Laggard
 

@@ -16,7 +16,7 @@ func (p Plan) challengeRecord() Record {
 }
 
 // checkChallenge looks whether a CA is led to where the hooks write, with the hooks' own check.
-func (g *Guide) checkChallenge(ctx context.Context, p Plan) Finding {
+func (g *Guide) checkChallenge(ctx context.Context, p Plan, _ *ground) Finding {
 	f := Finding{Kind: ChallengeCNAME}
 	if p.wantsChallenge() {
 		f.Records = []Record{p.challengeRecord()}
@@ -36,6 +36,10 @@ func (g *Guide) checkChallenge(ctx context.Context, p Plan) Finding {
 		}
 	default:
 		f.Status = Unknown
+		if v.Partly {
+			f.Status, f.Source = OK, Authoritative
+			f.Detail = fmt.Sprintf("%s leads to %s, though not with every server yet", p.Target.Challenge, p.Target.Record)
+		}
 	}
 	return f
 }

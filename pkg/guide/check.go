@@ -13,13 +13,14 @@ import (
 // question once, however many names need the answer.
 func (g *Guide) Check(ctx context.Context, plans []Plan) []Result {
 	ctx = resolver.Remember(ctx)
+	gr := g.survey(ctx, plans)
 	results := make([]Result, len(plans))
 	var wg sync.WaitGroup
 	for i, p := range plans {
 		checks := g.checks(p)
 		results[i] = Result{Name: p.Name, Findings: make([]Finding, len(checks))}
 		for j, check := range checks {
-			wg.Go(func() { results[i].Findings[j] = check(ctx, p) })
+			wg.Go(func() { results[i].Findings[j] = check(ctx, p, gr).oneLine() })
 		}
 	}
 	wg.Wait()
@@ -32,8 +33,8 @@ func (g *Guide) Check(ctx context.Context, plans []Plan) []Result {
 }
 
 // checks lists what is to be looked at for a plan.
-func (g *Guide) checks(p Plan) []func(context.Context, Plan) Finding {
-	list := []func(context.Context, Plan) Finding{g.checkCAA} // even unasked: one that forbids us is a no
+func (g *Guide) checks(p Plan) []func(context.Context, Plan, *ground) Finding {
+	list := []func(context.Context, Plan, *ground) Finding{g.checkCAA} // even unasked: one that forbids us is a no
 	if p.Include[ChallengeCNAME] && p.Method == DNS01 {
 		list = append(list, g.checkChallenge)
 	}
@@ -44,4 +45,13 @@ func (g *Guide) checks(p Plan) []func(context.Context, Plan) Finding {
 		list = append(list, g.checkTXT)
 	}
 	return list
+}
+
+// oneLine is [oneLine] for all texts of a finding.
+func (f Finding) oneLine() Finding {
+	f.Detail, f.Advice = oneLine(f.Detail), oneLine(f.Advice)
+	for i := range f.Notes {
+		f.Notes[i] = oneLine(f.Notes[i])
+	}
+	return f
 }

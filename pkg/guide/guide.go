@@ -60,6 +60,7 @@ type Lock struct {
 	Accounts []string // URIs of the ACME accounts that may be the one; none where Problem says why
 	Problem  string   // why the account is not known, and what to run; "" if it is
 	Value    string   // the whole value, where the operator gives it
+	Open     bool     // that value keeps nobody out
 	Wild     bool     // issuewild is asked for besides
 }
 

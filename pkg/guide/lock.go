@@ -38,11 +38,11 @@ func (p Plan) judge(s caa.Set) (caa.Question, caa.Result) {
 
 // checkCAA looks whether the CAA records let the account issue, and whether they keep everybody else out.
 // Where the plan asks for no CAA only a refusal is a fault.
-func (g *Guide) checkCAA(ctx context.Context, p Plan) Finding {
+func (g *Guide) checkCAA(ctx context.Context, p Plan, gr *ground) Finding {
 	f := Finding{Kind: CAA}
 	s, err := caa.Lookup(ctx, g.DNS, g.Panel, p.Domain)
 	if p.Include[CAA] {
-		f.Records, _ = p.lockRecords(s, g.flat(ctx, p))
+		f.Records, _ = p.lockRecords(s, gr)
 	}
 	if err != nil {
 		f.Status, f.Detail = Unknown, fmt.Sprintf("cannot tell whether CAA records allow it: %v", err)
@@ -68,6 +68,8 @@ func (g *Guide) checkCAA(ctx context.Context, p Plan) Finding {
 		return f
 	case r.Lock == caa.Locked && p.CAA.Problem != "":
 		f.Status, f.Detail = Unknown, fmt.Sprintf("CAA of %s ties it to an account, whether to this machine's cannot be told", s.Owner)
+	case r.Lock == caa.Locked && len(p.CAA.Accounts) > 1:
+		f.Status, f.Detail = Unknown, fmt.Sprintf("CAA of %s ties it to the account %s, one of several that certbot has; whether it will use that one cannot be told", s.Owner, q.Account)
 	case r.Lock == caa.Locked:
 		f.Status, f.Detail = OK, fmt.Sprintf("CAA of %s lets the account issue and nobody else", s.Owner)
 		return f
@@ -78,7 +80,7 @@ func (g *Guide) checkCAA(ctx context.Context, p Plan) Finding {
 			f.Detail = "CAA does not lock it to the ACME account: " + gaps(r.Gaps)
 		}
 	}
-	f.Advice = p.advice(q, s, r)
+	f.Advice = p.advice(q, gr.around(p, s), r)
 	return f
 }
 
@@ -99,5 +101,6 @@ func (p Plan) advice(q caa.Question, s caa.Set, r caa.Result) string {
 	case len(p.CAA.Accounts) > 1:
 		return p.severalAccounts()
 	}
+	q.Domain = p.CAAOwner
 	return q.Advice(s, r)
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/certhook/certhook/pkg/caa"
+	"github.com/certhook/certhook/pkg/dnsname"
 )
 
 // findLockRecords is lockRecords for what DNS has today.
-func (g *Guide) findLockRecords(ctx context.Context, p Plan) ([]Record, []string) {
+func (g *Guide) findLockRecords(ctx context.Context, p Plan, gr *ground) ([]Record, []string) {
 	s, err := caa.Lookup(ctx, g.DNS, g.Panel, p.Domain)
-	records, notes := p.lockRecords(s, g.flat(ctx, p))
+	records, notes := p.lockRecords(s, gr)
 	if err != nil && len(records) > 0 {
 		notes = append(notes, fmt.Sprintf("which CAA records stand at %s and above it today cannot be told, so that more may be needed beside this one where there is an issuewild: %v", p.Domain, err))
 	}
@@ -21,9 +22,8 @@ func (g *Guide) findLockRecords(ctx context.Context, p Plan) ([]Record, []string
 }
 
 // lockRecords lists the CAA records that tie the domain to the account, given those that govern it today, and
-// says what is left out and why. It never lists a CAA beside a CNAME at the same name: nothing else can
-// stand there (RFC 1034, section 3.6.2). flat is what the method of that name tells.
-func (p Plan) lockRecords(s caa.Set, flat bool) (records []Record, notes []string) {
+// says what is left out and why. It never lists a CAA where a CNAME stands or is to stand.
+func (p Plan) lockRecords(s caa.Set, gr *ground) (records []Record, notes []string) {
 	switch {
 	case p.CAA.Value != "":
 	case p.CAA.Problem != "":
@@ -31,18 +31,22 @@ func (p Plan) lockRecords(s caa.Set, flat bool) (records []Record, notes []strin
 	case len(p.CAA.Accounts) > 1:
 		return nil, []string{"the CAA record is left out: " + p.severalAccounts()}
 	}
-	if p.CAAOwner == p.Name && p.wantsGateway() && !flat && s.CNAME == "" {
-		s.CNAME = p.Gateway // it will be
-	}
+	s = gr.around(p, s)
 	q := p.question("")
 	if len(p.CAA.Accounts) > 0 {
 		q = p.question(p.CAA.Accounts[0])
 	}
-	if p.CAAOwner == p.Domain && s.CNAME != "" {
+	q.Domain = p.CAAOwner
+	if s.CNAME != "" {
 		return nil, []string{"the CAA record is left out: " + q.Advice(s, caa.Evaluate(q, s))}
 	}
-	q.Domain = p.CAAOwner
+	if s.Owner != "" && s.Owner != p.CAAOwner && dnsname.Within(s.Owner, p.CAAOwner) {
+		notes = append(notes, fmt.Sprintf("%s has CAA records of its own, so that one at %s will not count for %s", s.Owner, p.CAAOwner, p.Name))
+	}
 	note := fmt.Sprintf("lets nobody but this ACME account have certificates for %s and all names below", p.CAAOwner)
+	if p.CAA.Open {
+		note = fmt.Sprintf("lets the CA issue for %s; it locks nobody out", p.CAAOwner)
+	}
 	for _, line := range p.lockLines(q, s) {
 		owner, value, _ := strings.Cut(line, ". CAA ")
 		records = append(records, Record{Kind: CAA, Name: owner, Type: "CAA", Value: value, Exact: true, Note: note})
@@ -53,7 +57,6 @@ func (p Plan) lockRecords(s caa.Set, flat bool) (records []Record, notes []strin
 
 // lockLines returns the records as a zone file has them.
 func (p Plan) lockLines(q caa.Question, s caa.Set) []string {
-	s.CNAME = ""
 	if p.CAA.Value == "" {
 		return q.Records(s, p.CAA.Wild)
 	}

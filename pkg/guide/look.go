@@ -37,27 +37,35 @@ func (g *Guide) look(ctx context.Context, name string, qtype uint16) (sight, err
 			if at != name {
 				return s, fmt.Errorf("look at %q, where a CNAME leads: %w", at, err)
 			}
+			if errors.Is(err, errDiffer) {
+				return s, err
+			}
 			return g.byResolvers(ctx, name, qtype, err)
 		}
 		if at == name {
 			s.lacking = step.lacking
 		}
-		if step.target == "" {
+		if len(step.targets) == 0 {
 			s.records = step.records
 			return s, nil
 		}
-		at = step.target
+		at = step.targets[0]
 		if at == name || slices.Contains(s.chain, at) {
-			return s, fmt.Errorf("the CNAMEs at %q lead in a circle", name)
+			return s, fmt.Errorf("%w: from %s by %s", errCircle, name, strings.Join(append(s.chain, at), " and "))
 		}
 		s.chain = append(s.chain, at)
 	}
 	return s, fmt.Errorf("more than %d CNAMEs follow each other from %q", maxChain, name)
 }
 
+var (
+	errCircle = errors.New("the CNAMEs lead in a circle")
+	errDiffer = errors.New("the servers lead to different names")
+)
+
 // step is what the authoritative servers of one name have there, taken together.
 type step struct {
-	target  string // of the CNAME
+	targets []string // of the CNAME; one, unless there is none
 	records []dns.RR
 	lacking []resolver.Laggard
 }
@@ -101,7 +109,7 @@ func (g *Guide) step(ctx context.Context, name string, qtype uint16) (step, erro
 			}
 			texts = append(texts, text)
 			if isCNAME {
-				all.target = resolver.Canonical(cname.Target)
+				all.targets = append(all.targets, resolver.Canonical(cname.Target))
 			} else {
 				all.records = append(all.records, rr)
 			}
@@ -110,6 +118,9 @@ func (g *Guide) step(ctx context.Context, name string, qtype uint16) (step, erro
 	}
 	if len(says) == 0 {
 		return step{}, fmt.Errorf("no server of the zone %q answers: %w", zone.Name, errors.Join(failed...))
+	}
+	if len(all.targets) > 1 {
+		return step{}, fmt.Errorf("%w: those of the zone %q say that %s is a CNAME to %s", errDiffer, zone.Name, name, strings.Join(all.targets, ", and to "))
 	}
 	for _, s := range says {
 		for _, text := range texts {

@@ -2,6 +2,7 @@ package guide
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/certhook/certhook/pkg/resolver"
@@ -18,16 +19,17 @@ type Prescription struct {
 // today, since what belongs beside them depends on them; where that fails it says so and goes on.
 func (g *Guide) Prescribe(ctx context.Context, plans []Plan) []Prescription {
 	ctx = resolver.Remember(ctx)
+	gr := g.survey(ctx, plans)
 	list := make([]Prescription, len(plans))
 	var wg sync.WaitGroup
 	for i, p := range plans {
-		wg.Go(func() { list[i] = g.prescribe(ctx, p) })
+		wg.Go(func() { list[i] = g.prescribe(ctx, p, gr) })
 	}
 	wg.Wait()
 	return list
 }
 
-func (g *Guide) prescribe(ctx context.Context, p Plan) Prescription {
+func (g *Guide) prescribe(ctx context.Context, p Plan, gr *ground) Prescription {
 	list := Prescription{Name: p.Name}
 	if p.wantsChallenge() {
 		list.Records = append(list.Records, p.challengeRecord())
@@ -35,17 +37,23 @@ func (g *Guide) prescribe(ctx context.Context, p Plan) Prescription {
 		list.Notes = append(list.Notes, "no alias zone is set (ACME_CHALLENGE_ALIAS): challenges go to the domain's own zone, and no CNAME is needed")
 	}
 	if p.Include[CAA] {
-		records, notes := g.findLockRecords(ctx, p)
+		records, notes := g.findLockRecords(ctx, p, gr)
 		list.Records = append(list.Records, records...)
 		list.Notes = append(list.Notes, notes...)
 	}
-	if p.wantsGateway() && g.flat(ctx, p) {
+	if p.wantsGateway() && gr.flat[p.Name] {
 		list.Notes = append(list.Notes, p.flatNote())
 	} else if p.wantsGateway() {
 		list.Records = append(list.Records, p.gatewayRecord())
 	}
 	if p.wantsTXT() {
 		list.Records = append(list.Records, p.txtRecord())
+	}
+	if note := gr.wildNote(p); note != "" && len(list.Records) > 0 {
+		list.Notes = append(list.Notes, note)
+	}
+	for i := range list.Notes {
+		list.Notes[i] = oneLine(list.Notes[i])
 	}
 	return list
 }
@@ -55,3 +63,7 @@ func (p Plan) wantsChallenge() bool {
 }
 func (p Plan) wantsGateway() bool { return p.Include[CNAME] && p.Gateway != "" }
 func (p Plan) wantsTXT() bool     { return p.Include[TXT] && p.TXTValue != "" }
+
+// oneLine puts a text that errors from several servers made into several lines into one: a comment in a zone file and a
+// row of a table have no second.
+func oneLine(text string) string { return strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ") }

@@ -93,6 +93,107 @@ func TestPrescribe(t *testing.T) {
 	}
 }
 
+// A CNAME is alone at its name, whichever plan asks for it and whatever is known of it.
+func TestNoImpossiblePair(t *testing.T) {
+	t.Parallel()
+	gateway := func(p *Plan) { p.Gateway = "gw.example.org" }
+	tests := []struct {
+		name  string
+		zone  []string
+		set   func(*scene)
+		plans []func(t *testing.T) Plan
+	}{
+		{name: "base and wildcard at once", plans: []func(t *testing.T) Plan{
+			func(t *testing.T) Plan { return plan(t, domain, gateway) },
+			func(t *testing.T) Plan { return plan(t, "*."+domain, gateway) },
+		}},
+		{name: "a CNAME to where nobody answers", zone: []string{"svc.example.com CNAME x.dead.example.net"}, set: func(s *scene) {
+			dead := s.AddServer("ns1.dead.example.net")
+			s.AddZone("dead.example.net", dead)
+			dead.SetDead(true)
+			s.resolvers[0].SetRcodeFor(domain, dns.RcodeServerFailure)
+			s.resolvers[1].SetRcodeFor(domain, dns.RcodeServerFailure)
+		}, plans: []func(t *testing.T) Plan{func(t *testing.T) Plan { return plan(t, domain) }}},
+		{name: "the CAA is to stand above, at a CNAME", zone: []string{"b.example.com CNAME cdn.example.net"}, plans: []func(t *testing.T) Plan{
+			func(t *testing.T) Plan {
+				return plan(t, "a.b.example.com", func(p *Plan) { p.CAAOwner = "b.example.com" })
+			},
+		}},
+		{name: "an apex", zone: []string{"example.com A 192.0.2.66"}, plans: []func(t *testing.T) Plan{
+			func(t *testing.T) Plan { return plan(t, "example.com", gateway) },
+		}},
+		{name: "other addresses", zone: []string{"svc.example.com A 192.0.2.66"}, plans: []func(t *testing.T) Plan{
+			func(t *testing.T) Plan { return plan(t, domain, gateway) },
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			for _, rr := range tt.zone {
+				s.Add("example.com", rr)
+			}
+			if tt.set != nil {
+				tt.set(s)
+			}
+			var plans []Plan
+			for _, p := range tt.plans {
+				plans = append(plans, p(t))
+			}
+			alone, others := map[string]bool{}, map[string]bool{}
+			for _, rr := range tt.zone {
+				if owner, _, found := strings.Cut(rr, " CNAME "); found {
+					alone[owner] = true
+				}
+			}
+			note := func(owner, kind string) {
+				if kind == "CNAME" {
+					alone[owner] = true
+				} else {
+					others[owner] = true
+				}
+			}
+			for _, list := range s.Prescribe(t.Context(), plans) {
+				for _, r := range list.Records {
+					note(r.Name, r.Type)
+				}
+			}
+			for _, result := range s.Check(t.Context(), plans) {
+				for _, f := range result.Findings {
+					for _, r := range f.Records {
+						note(r.Name, r.Type)
+					}
+					for _, kind := range []string{"CAA", "CNAME"} {
+						for part := range strings.SplitSeq(f.Advice, "add ") {
+							if owner, _, found := strings.Cut(part, ". "+kind+" "); found && !strings.Contains(owner, " ") {
+								note(owner, kind)
+							}
+						}
+					}
+				}
+			}
+			for owner := range alone {
+				if others[owner] {
+					t.Errorf("a CNAME and something else at %s", owner)
+				}
+			}
+		})
+	}
+}
+
+// A name that only a wildcard answers for loses that answer; whoever creates the records is told before.
+func TestWildcardStops(t *testing.T) {
+	t.Parallel()
+	for _, rr := range []string{"*.example.com A 192.0.2.7", "*.example.com CNAME www.example.org"} {
+		s := newScene(t)
+		s.Add("example.com", rr)
+		list := s.Prescribe(t.Context(), []Plan{plan(t, domain)})
+		if notes := strings.Join(list[0].Notes, "\n"); !strings.Contains(notes, "*.example.com") || len(list[0].Records) != 2 {
+			t.Errorf("%s: %+v", rr, list)
+		}
+	}
+}
+
 // parse reads a zone file and returns its records, sorted, without TTLs.
 func parse(t *testing.T, text string) []string {
 	t.Helper()
@@ -124,5 +225,10 @@ func TestPrescribeInTheDark(t *testing.T) {
 	}
 	if len(list[0].Notes) == 0 {
 		t.Error("the doubt is not told")
+	}
+	var zone bytes.Buffer
+	WriteZoneFile(&zone, list)
+	if got := parse(t, zone.String()); len(got) != 2 {
+		t.Errorf("zone file\n%s", &zone)
 	}
 }

@@ -2,6 +2,7 @@ package guide
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,19 +21,6 @@ func (p Plan) gatewayRecord() Record {
 	}
 }
 
-// flat reports whether clients are led to the gateway without a CNAME: because the name is a zone's apex, which
-// cannot be one, or because it has addresses already, its own or what a provider made of an ALIAS.
-func (g *Guide) flat(ctx context.Context, p Plan) bool {
-	if !p.wantsGateway() {
-		return false
-	}
-	if zone, err := g.DNS.Find(ctx, p.Name); err == nil && zone.Name == p.Name {
-		return true
-	}
-	own := g.addresses(ctx, p.Name)
-	return len(own.chain) == 0 && len(own.addrs) > 0
-}
-
 func (p Plan) flatNote() string {
 	return fmt.Sprintf("%s is led to the gateway without a CNAME: give it what your DNS provider calls ALIAS, ANAME or flattening with the target %s, or the addresses of that",
 		p.Name, p.Gateway)
@@ -40,8 +28,13 @@ func (p Plan) flatNote() string {
 
 // checkCNAME looks whether clients reach the gateway: by a CNAME, or by addresses that are the gateway's.
 // Under tls-alpn-01 the CA is a client, too.
-func (g *Guide) checkCNAME(ctx context.Context, p Plan) Finding {
-	f := Finding{Kind: CNAME, Records: []Record{p.gatewayRecord()}}
+func (g *Guide) checkCNAME(ctx context.Context, p Plan, gr *ground) Finding {
+	f := Finding{Kind: CNAME}
+	add, replace := p.flatNote(), p.flatNote()
+	if !gr.flat[p.Name] {
+		f.Records = []Record{p.gatewayRecord()}
+		add, replace = "add "+f.Records[0].Line(), "replace that by "+f.Records[0].Line()
+	}
 	var own, gateway both
 	var wg sync.WaitGroup
 	wg.Go(func() { own = g.addresses(ctx, p.Name) })
@@ -59,17 +52,20 @@ func (g *Guide) checkCNAME(ctx context.Context, p Plan) Finding {
 				f.Status = Wrong
 				f.Detail = fmt.Sprintf("%s is a CNAME to %s, which has no address, and under %s the CA has to connect there", p.Name, p.Gateway, p.Method)
 				f.Advice = fmt.Sprintf("have %s resolve, or correct --alias-target", p.Gateway)
-				if gateway.err != nil {
+				if gateway.err != nil && !errors.Is(gateway.err, errCircle) {
 					f.Status = Unknown
 				}
 			}
 		}
+	case errors.Is(own.err, errCircle):
+		f.Status, f.Detail, f.Advice = Wrong, own.err.Error(), replace
+		return f
 	case own.err != nil:
 		f.Status, f.Detail = Unknown, fmt.Sprintf("cannot tell what stands at %s: %v", p.Name, own.err)
 		return f
 	case own.empty():
 		f.Status, f.Detail = Missing, fmt.Sprintf("there is neither a CNAME nor an address at %s", p.Name)
-		f.Advice = "add " + f.Records[0].Line()
+		f.Advice = add
 		return f
 	case gateway.err != nil:
 		f.Status = Unknown
@@ -79,12 +75,16 @@ func (g *Guide) checkCNAME(ctx context.Context, p Plan) Finding {
 		f.Status, f.Detail = OK, fmt.Sprintf("%s has addresses of %s", p.Name, p.Gateway)
 	default:
 		f.Status, f.Detail = Wrong, fmt.Sprintf("%s leads to %s, not to %s", p.Name, own.where(), p.Gateway)
-		f.Advice = "replace that by " + f.Records[0].Line()
+		f.Advice = replace
 		return f
 	}
 	f.Lagging = own.lacking
 	if own.source == Authoritative && f.Status == OK {
-		f.Lagging = append(f.Lagging, g.late(ctx, p.Name, own.qtype, own.sight)...)
+		qtype := own.qtype
+		if len(own.chain) > 0 {
+			qtype = dns.TypeCNAME // the target may not exist yet, and must not be heard of
+		}
+		f.Lagging = append(f.Lagging, g.late(ctx, p.Name, qtype, own.sight)...)
 	}
 	return f
 }
@@ -187,7 +187,7 @@ func quoted(value string) string {
 
 // checkTXT looks whether the gateway sees the value: without an authoritative answer every resolver that
 // answers has to.
-func (g *Guide) checkTXT(ctx context.Context, p Plan) Finding {
+func (g *Guide) checkTXT(ctx context.Context, p Plan, _ *ground) Finding {
 	f := Finding{Kind: TXT, Records: []Record{p.txtRecord()}}
 	s, err := g.look(ctx, p.TXTName, dns.TypeTXT)
 	f.Source = s.source

@@ -33,6 +33,8 @@ func TestRoutingCNAME(t *testing.T) {
 		{name: "addresses, and the gateway has none", zone: []string{"svc.example.com A 192.0.2.1"}, want: Wrong},
 		{name: "CNAME elsewhere", zone: []string{"svc.example.com CNAME old.example.com", "old.example.com A 192.0.2.1"}, gateway: []string{"A 192.0.2.9"}, want: Wrong},
 		{name: "CNAME elsewhere that ends at the same addresses", zone: []string{"svc.example.com CNAME old.example.com", "old.example.com A 192.0.2.9"}, gateway: []string{"A 192.0.2.9"}, want: OK},
+		{name: "CNAME in a circle", zone: []string{"svc.example.com CNAME x.example.com", "x.example.com CNAME svc.example.com"}, gateway: []string{"A 192.0.2.9"}, want: Wrong},
+		{name: "the gateway in a circle, tls-alpn-01", zone: []string{"svc.example.com CNAME " + gw}, gateway: []string{"CNAME svc.example.com"}, method: TLSALPN01, want: Wrong},
 		{name: "nothing", gateway: []string{"A 192.0.2.9"}, want: Missing},
 	}
 	for _, tt := range tests {
@@ -116,5 +118,19 @@ func TestRoutingTXT(t *testing.T) {
 				t.Errorf("%+v, want %s, lagging %q", f, tt.want, late)
 			}
 		})
+	}
+}
+
+// A gateway that does not exist yet is heard of by no resolver.
+func TestGatewayIsNotPlanted(t *testing.T) {
+	s := newScene(t)
+	s.Add("example.com", "svc.example.com CNAME gw.example.net")
+	s.Check(t.Context(), []Plan{plan(t, domain, func(p *Plan) { p.Gateway = "gw.example.net"; p.Include = map[Kind]bool{CNAME: true} })})
+	for _, r := range s.resolvers {
+		for _, q := range r.Queries() {
+			if q.Type != dns.TypeCNAME && q.Type != dns.TypeCAA || q.Name == "gw.example.net" {
+				t.Errorf("%s was asked: %v", r.URL(), q)
+			}
+		}
 	}
 }

@@ -2,29 +2,46 @@ package guide
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
 // Wait checks the plans again and again until nothing has to be done any more or the time is up, and returns
-// what was found last. observe is told of every pass. What once was fine is not looked at again.
+// what was found last. before is what was found already, or nil. observe is told of every pass. What once was
+// fine is looked at again only at the end, when all is.
 //
 // The time is kept: the last sleep is cut short so that one more pass fits in, and a pass that the end of the
-// time cuts off does not take back what an earlier one found.
-func (g *Guide) Wait(ctx context.Context, plans []Plan, timeout time.Duration, observe func([]Result)) []Result {
+// time cuts off does not take back what an earlier one found. Without any time one pass is made all the same.
+func (g *Guide) Wait(ctx context.Context, plans []Plan, before []Result, timeout time.Duration, observe func([]Result)) []Result {
+	if timeout <= 0 {
+		if before == nil {
+			before = g.Check(ctx, plans)
+			observe(before)
+		}
+		return before
+	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
-	var results []Result
+	results := before
 	for last := false; ; {
 		began := time.Now()
-		results = g.pass(ctx, plans, results)
+		whole := results == nil || Fine(results)
+		if whole {
+			results = merge(results, g.Check(ctx, plans))
+		} else {
+			results = g.pass(ctx, plans, results)
+		}
 		observe(results)
 		left := time.Until(deadline)
-		if last || left <= 0 || Fine(results) {
+		if last || left <= 0 || whole && Fine(results) {
 			return results
 		}
 		sleep := g.Interval
-		if rest := left - time.Since(began); rest < sleep {
+		switch rest := left - time.Since(began); {
+		case Fine(results): // so that all of it is looked at once more, at once
+			sleep = 0
+		case rest < sleep:
 			sleep, last = max(0, rest), true
 		}
 		select {
@@ -40,24 +57,29 @@ func (g *Guide) pass(ctx context.Context, plans []Plan, before []Result) []Resul
 	var open []int
 	var again []Plan
 	for i, p := range plans {
-		if before == nil || !before[i].Fine() {
+		if !before[i].Fine() {
 			open = append(open, i)
 			again = append(again, p)
 		}
 	}
-	checked := g.Check(ctx, again)
-	if before == nil {
-		return checked
+	results := slices.Clone(before)
+	for j, r := range g.Check(ctx, again) {
+		results[open[j]] = r
 	}
-	results := append([]Result(nil), before...)
-	for j, i := range open {
-		results[i] = checked[j]
-		for k, f := range checked[j].Findings {
-			// A definite answer outlives the time-out of a later question.
+	return merge(before, results)
+}
+
+// merge takes what was found now, but for what only a time-out says: a definite answer outlives that.
+func merge(before, now []Result) []Result {
+	if before == nil {
+		return now
+	}
+	for i := range now {
+		for k, f := range now[i].Findings {
 			if f.Status == Unknown && before[i].Findings[k].Status != Unknown {
-				results[i].Findings[k] = before[i].Findings[k]
+				now[i].Findings[k] = before[i].Findings[k]
 			}
 		}
 	}
-	return results
+	return now
 }

@@ -2,6 +2,7 @@ package guide
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,5 +128,30 @@ func TestNothingIsPlanted(t *testing.T) {
 		if q.Recursive && (q.Name == domain || q.Name == "sub.example.com" || q.Name == "new.sub.example.com") {
 			t.Errorf("a resolver was asked: %v", q)
 		}
+	}
+}
+
+// Some authoritative servers have the records already and the others nothing: that counts, and who lags is named.
+func TestAuthoritativeLaggard(t *testing.T) {
+	s := newScene(t)
+	s.Add("example.com", "svc.example.com A 192.0.2.1")
+	s.production[1].SetLag(time.Hour)
+	s.Add("example.com", cnameRR)
+	s.Add("example.com", caaRR)
+	results := s.Check(t.Context(), []Plan{plan(t, domain)})
+	for _, kind := range []Kind{ChallengeCNAME, CAA} {
+		if f := finding(t, results, kind); f.Status != OK || !slices.Contains(laggards(f), "ns2.example.com") {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// Several accounts: that one of them is locked in says nothing of the one that certbot will use.
+func TestSeveralAccounts(t *testing.T) {
+	s := newScene(t)
+	s.create()
+	results := s.Check(t.Context(), []Plan{plan(t, domain, func(p *Plan) { p.CAA.Accounts = []string{other, account} })})
+	if f := finding(t, results, CAA); f.Status != Unknown || !strings.Contains(f.Advice, "--account-uri") {
+		t.Errorf("%+v", f)
 	}
 }
