@@ -196,8 +196,6 @@ func (p *planner) plan(name string) (guide.Plan, error) {
 		}
 	} else if plan.Include[guide.CNAME] && plan.Gateway == "" {
 		return plan, fault.Errorf(fault.Usage, "--include cname needs --alias-target or GATEWAY_DOMAIN")
-	} else if plan.Include[guide.ChallengeCNAME] && plan.Method != guide.DNS01 {
-		return plan, fault.Errorf(fault.Usage, "--include challenge-cname goes with dns-01; %s has no challenge record", plan.Method)
 	}
 	var err error
 	if plan.Method == guide.DNS01 {
