@@ -208,7 +208,7 @@ func workers(p *master.Proc) []int {
 // shadowed is the error where HAProxy has accepted the certificate and shows another one.
 func (a *Applier) shadowed(i *instance, s *State) error {
 	for _, w := range s.Wire {
-		if w.State == Same {
+		if w.State == Same || w.State == Unasked {
 			continue
 		}
 		what := fmt.Sprintf("HAProxy has taken the certificate of %q, and at %s %s still gets another one", s.Name, w.Bind, w.Name)

@@ -91,6 +91,8 @@ const (
 	Other  Place = "other"
 	Absent Place = "absent"
 	Unseen Place = "unknown" // could not be looked at, or was not
+	// Unasked is for a server that cannot be made to show this certificate, so that the handshake proves nothing.
+	Unasked Place = "unasked"
 )
 
 // Held is one of the stores in HAProxy's memory that come from the lineage's file.

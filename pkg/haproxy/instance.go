@@ -41,7 +41,11 @@ func (a *Applier) look(ctx context.Context) (*instance, error) {
 	} else if !errors.Is(err, master.ErrNone) {
 		return nil, err
 	}
-	if i.conf, err = conf.Read(i.files); err != nil {
+	var reader conf.Reader
+	if i.process != nil {
+		reader.Dir = i.process.Dir
+	}
+	if i.conf, err = reader.Read(i.files); err != nil {
 		return nil, err
 	}
 	if path := first(a.StatsSocket, i.adminSocket()); path != "" {
@@ -75,14 +79,15 @@ func first(candidates ...string) string {
 	return ""
 }
 
-// adminSocket is a stats socket of the configuration that takes certificates.
+// adminSocket is a stats socket of the configuration that takes certificates, preferably one that is there for sure.
 func (i *instance) adminSocket() string {
+	path := ""
 	for _, s := range i.conf.StatsSockets {
-		if s.Level == "admin" {
-			return s.Path
+		if s.Level == "admin" && (path == "" || !s.Conditional) {
+			path = s.Path
 		}
 	}
-	return ""
+	return path
 }
 
 func (i *instance) masterSocket() string {
@@ -92,31 +97,48 @@ func (i *instance) masterSocket() string {
 	return ""
 }
 
-// loads reports whether a bind gets its certificates from a file, itself or with its folder or a list.
+// loads reports whether a bind gets a file, by itself, with its folder or by a list. A list that cannot be read may
+// have it.
 func loads(b conf.Bind, file string) bool {
 	for _, cert := range b.Certs {
-		if samePath(cert, file) || samePath(cert, filepath.Dir(file)) {
+		if path := b.Path(cert); samePath(path, file) || samePath(path, filepath.Dir(file)) {
 			return true
 		}
 	}
-	return len(b.CrtLists) > 0
+	for _, l := range b.Listed {
+		if samePath(b.Path(l.Cert), file) {
+			return true
+		}
+	}
+	return len(b.Unread) > 0
 }
 
 func samePath(a, b string) bool { return filepath.Clean(a) == filepath.Clean(b) || sameDir(a, b) }
 
-// targets are the places where a file's certificate has to show.
-func (a *Applier) targets(i *instance, file string) []wire.Target {
+// target is a place where a certificate has to show.
+type target struct {
+	wire.Target
+	doubtful bool // HAProxy may not listen there
+	maybe    bool // it may not load the certificate there
+}
+
+// targets are the places where a file's certificate has to show. An address that another machine has at the moment, as
+// on a pair with one address, tells of that one's HAProxy and is left out.
+func (a *Applier) targets(i *instance, file string) []target {
+	var list []target
 	if a.Probes != nil {
-		return a.Probes
+		for _, t := range a.Probes {
+			list = append(list, target{Target: t})
+		}
+		return list
 	}
-	var list []wire.Target
 	for _, b := range i.conf.Binds {
 		if !loads(b, file) {
 			continue
 		}
 		for _, address := range b.Addresses {
-			t := wire.Target{Address: address, AcceptProxy: b.AcceptProxy}
-			if !slices.Contains(list, t) {
+			t := target{wire.Target{Address: address, AcceptProxy: b.AcceptProxy}, b.Conditional, len(b.Unread) > 0}
+			if wire.Local(address) && !slices.Contains(list, t) {
 				list = append(list, t)
 			}
 		}
@@ -126,7 +148,7 @@ func (a *Applier) targets(i *instance, file string) []wire.Target {
 
 // unused is an error where no bind would ever show a file.
 func (a *Applier) unused(i *instance, file string) error {
-	if a.Probes != nil || a.ProbesOff || len(a.targets(i, file)) > 0 {
+	if a.Probes != nil || a.ProbesOff || slices.ContainsFunc(i.conf.Binds, func(b conf.Bind) bool { return loads(b, file) }) {
 		return nil
 	}
 	return fault.Errorf(fault.Usage, "no TLS bind in %s loads %q", strings.Join(i.files, ", "), file).

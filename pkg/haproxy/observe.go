@@ -111,16 +111,21 @@ func (a *Applier) observeWire(ctx context.Context, i *instance, s *State, change
 	wg.Wait()
 }
 
-func (d *desired) probe(ctx context.Context, t wire.Target, name string) Seen {
+func (d *desired) probe(ctx context.Context, t target, name string) Seen {
 	seen := Seen{Bind: t.Address, Name: name}
-	answer, err := wire.Probe(ctx, t, name, wire.AlgorithmOf(d.bundle.Leaf()))
+	answer, err := wire.Probe(ctx, t.Target, name, wire.AlgorithmOf(d.bundle.Leaf()))
 	switch {
+	case errors.Is(err, wire.ErrUnasked), t.doubtful && errors.Is(err, wire.ErrDown):
+		// TLS 1.3 leaves it to the server which of its certificates it shows; and nobody has to listen there.
+		seen.State, seen.Detail = Unasked, err.Error()
 	case errors.Is(err, wire.ErrNoCertificate):
 		seen.State, seen.Detail = Absent, err.Error()
 	case err != nil:
 		seen.State, seen.Detail = Unseen, err.Error()
 	case wire.Same(answer.Chain, d.bundle.Chain):
 		seen.State = Same
+	case t.maybe:
+		seen.State = Unasked
 	default:
 		seen.State = Other
 	}
@@ -139,7 +144,7 @@ func (d *desired) probe(ctx context.Context, t wire.Target, name string) Seen {
 // served reports whether every handshake showed what the lineage has.
 func (s *State) served() bool {
 	for _, w := range s.Wire {
-		if w.State != Same {
+		if w.State != Same && w.State != Unasked {
 			return false
 		}
 	}

@@ -83,9 +83,12 @@ func (s State) wire() Place {
 		return Unseen
 	}
 	for _, w := range s.Wire {
-		if w.State != Same {
+		if w.State != Same && w.State != Unasked {
 			return w.State
 		}
+	}
+	if s.Wire[0].State == Unasked {
+		return Unasked
 	}
 	return Same
 }
