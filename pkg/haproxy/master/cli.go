@@ -53,37 +53,45 @@ func (c *CLI) Proc(ctx context.Context) (Proc, error) {
 // then only means that it has been asked. The error is ErrBusy where the master is at another reload, and of kind
 // Refused where it says that the reload has failed.
 func (c *CLI) Reload(ctx context.Context) error {
-	ok, log, err := c.reload(ctx)
-	if err == nil && !ok {
-		err = refused(alerts(log))
+	r, err := c.reload(ctx)
+	if err == nil && r.failed {
+		err = refused(alerts(r.log))
 	}
 	return err
 }
 
-// reload tells a reload that failed from one that could not be asked for. log is what HAProxy 2.7 or newer may have
-// logged meanwhile.
-func (c *CLI) reload(ctx context.Context) (ok bool, log string, err error) {
-	reply, err := c.command(ctx, "reload")
-	if err != nil {
-		return false, "", err
-	}
-	status, log, _ := strings.Cut(strings.TrimSpace(reply), "\n")
-	switch {
-	case status == "", status == "Success=1":
-		return true, log, nil
-	case status == "Success=0" && strings.Contains(log, "Another reload is still in progress"):
-		return false, "", ErrBusy
-	case status == "Success=0":
-		return false, log, nil
-	case strings.HasPrefix(status, "Permission denied"):
-		return false, "", fault.Errorf(fault.Usage, "HAProxy's master socket %q does not allow a reload: %q", c.Path, status).
-			WithHint("it needs level operator or admin: haproxy -S %s,level,admin", c.Path)
-	}
-	return false, "", c.noMaster(reply)
+// reply is what a master says of a reload: nothing before HAProxy 2.7.
+type reply struct {
+	done, failed bool
+	log          string // what HAProxy has logged meanwhile, where it was built to tell
 }
 
+func (c *CLI) reload(ctx context.Context) (reply, error) {
+	text, err := c.command(ctx, "reload")
+	if err != nil {
+		return reply{}, err
+	}
+	status, log, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	switch {
+	case status == "":
+		return reply{}, nil
+	case status == "Success=1":
+		return reply{done: true, log: log}, nil
+	case status == "Success=0" && strings.Contains(log, "Another reload is still in progress"):
+		return reply{}, ErrBusy
+	case status == "Success=0":
+		return reply{failed: true, log: log}, nil
+	}
+	return reply{}, c.noMaster(text)
+}
+
+// noMaster is the error for a reply that no master gives to us.
 func (c *CLI) noMaster(reply string) error {
 	line, _, _ := strings.Cut(strings.TrimSpace(reply), "\n")
+	if line == "Permission denied" {
+		return fault.Errorf(fault.Usage, "HAProxy's master socket %q does not allow it: %q", c.Path, line).
+			WithHint("its level has to be operator or admin: haproxy -S %s,level,admin", c.Path)
+	}
 	return fault.Errorf(fault.Usage, "%q is no master socket of HAProxy: it answers %.80q", c.Path, line).
 		WithHint("HAPROXY_MASTER_SOCKET is what haproxy -S names, not the stats socket")
 }

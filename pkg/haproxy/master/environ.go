@@ -17,18 +17,19 @@ func (p Process) workers(ctx context.Context) ([]int, error) {
 }
 
 // state reads how a master stands from its environment, which is where a HAProxy that starts itself anew puts what it
-// has to remember (mworker_proc_list_to_env in src/mworker.c). ok is false where it is not there, which is so while it
-// loads, and in HAProxy 3.1 or newer, where what is there is older than the load's end.
-func (p Process) state() (s Proc, ok bool) {
+// has to remember (mworker_proc_list_to_env in src/mworker.c). HAProxy 2.5 to 3.0 does so once more when a
+// reload has come to its end, and settled is true; otherwise what is there is from the reload's beginning.
+func (p Process) state() (s Proc, settled bool) {
 	env, err := p.proc.environ(p.PID)
-	if err != nil || !slices.Contains(env, "HAPROXY_MWORKER_WAIT_ONLY=1") {
+	if err != nil {
 		return Proc{}, false
 	}
 	i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, "HAPROXY_PROCESSES=") })
 	if i < 0 {
 		return Proc{}, false
 	}
-	return parseProcesses(strings.TrimPrefix(env[i], "HAPROXY_PROCESSES="))
+	s, ok := parseProcesses(strings.TrimPrefix(env[i], "HAPROXY_PROCESSES="))
+	return s, ok && slices.Contains(env, "HAPROXY_MWORKER_WAIT_ONLY=1")
 }
 
 // parseProcesses reads HAPROXY_PROCESSES: for each process a bar and fields with a semicolon between them. The worker

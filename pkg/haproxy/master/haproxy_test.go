@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/certhook/certhook/pkg/fault"
 )
 
 // haproxy is a real HAProxy in a folder of its own.
@@ -118,7 +120,7 @@ func (h *haproxy) launch() {
 	h.t.Helper()
 	h.cmd = exec.Command("haproxy", h.args...)
 	h.cmd.Dir = h.dir
-	h.cmd.Env = append([]string{"PATH=" + safePath}, h.env...)
+	h.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, h.env...)
 	h.cmd.SysProcAttr = &h.attr
 	h.cmd.Stdout, h.cmd.Stderr = &h.output, &h.output
 	if err := h.cmd.Start(); err != nil {
@@ -138,7 +140,10 @@ func (h *haproxy) serving() {
 		return err == nil
 	})
 	if slices.Contains(h.args, "-W") {
-		h.proc() // its master has started itself anew
+		eventually(h.t, "the master has started itself anew", func() bool {
+			_, err := h.cli().Proc(h.t.Context())
+			return err == nil || fault.KindOf(err) == fault.Usage
+		})
 	}
 }
 

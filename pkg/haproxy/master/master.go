@@ -8,6 +8,8 @@ package master
 import (
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 var (
@@ -28,8 +30,8 @@ type Proc struct {
 	Uptime  int // of the master, in seconds; -1 where it is unknown
 	Version string
 
-	Workers []Worker // that serve; more than one only while a master of HAProxy 3.1 or newer loads
-	Old     []Worker // that finish their connections
+	Workers []Worker // that serve, or, before a master of HAProxy 3.1 or newer has loaded, are going to
+	Old     []Worker // that finish their connections, or serve until then
 }
 
 // Worker is a process that serves.
@@ -42,4 +44,15 @@ type Worker struct {
 func (p Proc) has(pid int) bool {
 	same := func(w Worker) bool { return w.PID == pid }
 	return slices.ContainsFunc(p.Workers, same) || slices.ContainsFunc(p.Old, same)
+}
+
+// loadsBeside reports whether the master is one that answers while a worker loads the configuration, as HAProxy 3.1 and
+// newer do. It does not say then which of its workers does.
+func (p Proc) loadsBeside() bool {
+	major, rest, _ := strings.Cut(p.Version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	minor, _, _ = strings.Cut(minor, "-")
+	x, err := strconv.Atoi(major)
+	y, err2 := strconv.Atoi(minor)
+	return errors.Join(err, err2) == nil && (x > 3 || x == 3 && y >= 1)
 }

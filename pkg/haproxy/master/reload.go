@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"slices"
 	"syscall"
 	"time"
 
@@ -68,27 +67,29 @@ func (how How) bySocket(ctx context.Context) (Outcome, error) {
 	o := Outcome{Way: "master socket"}
 	var before *Proc
 	var last error
-	asked := false
+	asked, said := false, false
 	err := poll(ctx, func() (bool, error) {
 		now, err := how.CLI.Proc(ctx)
 		if err == nil && before == nil {
 			before = &now
 		}
 		if err == nil && !asked {
-			var ok bool
-			var log string
-			if ok, log, err = how.CLI.reload(ctx); err == nil && !ok {
-				return true, how.explain(ctx, alerts(log))
-			}
-			asked = err == nil
-			if asked {
+			var r reply
+			if r, err = how.CLI.reload(ctx); err == nil && r.failed {
+				return true, how.explain(ctx, alerts(r.log))
+			} else if err == nil {
+				asked, said = true, r.done
 				return false, nil
 			}
 		}
 		switch {
 		case err == nil:
 			last = nil
-			return how.judge(ctx, *before, now, &o)
+			done, err := how.judge(ctx, *before, now, &o)
+			if done && err == nil && !said && o.Doubt == "" && now.loadsBeside() {
+				o.Doubt = newWorker
+			}
+			return done, err
 		case errors.Is(err, ErrBusy): // the other reload may have read our files, or not
 			last = err
 			return false, nil
@@ -126,9 +127,8 @@ const (
 )
 
 // compare tells from two states of a master what became of a reload in between. It has worked when other workers
-// serve, whoever asked for it: they have read what was on disk at the first look. It has failed when the count of reloads has
-// gone up and the old workers serve. HAProxy 3.1 and newer answer while the new worker loads, which they list beside
-// the old one.
+// serve, whoever asked for it: they have read what was on disk at the first look. It has failed when the count of
+// reloads has gone up and there is no other worker.
 func compare(before, now Proc) (verdict, string) {
 	fresh := 0
 	for _, w := range now.Workers {
@@ -183,60 +183,6 @@ func (how How) gone() error {
 		return nil
 	}
 	return fault.Errorf(fault.Pending, "HAProxy, process %d, has ended: %w", how.Process.PID, ErrDown)
-}
-
-// bySignal sends SIGUSR2 to the master. HAProxy 1.9 to 3.0 write down how they stand where procfs
-// shows it; for others the new worker is all that can be seen.
-func (how How) bySignal(ctx context.Context) (Outcome, error) {
-	o := Outcome{Way: "signal"}
-	p := how.Process
-	var before Proc
-	var written bool
-	var old []int
-	err := poll(ctx, func() (bool, error) {
-		if err := how.gone(); err != nil || !p.ready() {
-			return false, err
-		}
-		before, written = p.state()
-		var err error
-		if old, err = p.workers(ctx); err == nil {
-			err = p.Reload(ctx)
-		}
-		if errors.Is(err, ErrBusy) {
-			return false, nil
-		}
-		return err == nil, err
-	})
-	if errors.Is(err, ErrNone) {
-		err = fault.Errorf(fault.Pending, "%w", err)
-	}
-	if err != nil {
-		return o, err
-	}
-	err = poll(ctx, func() (bool, error) {
-		if err := how.gone(); err != nil {
-			return false, err
-		}
-		if written {
-			if now, ok := p.state(); ok {
-				return how.judge(ctx, before, now, &o)
-			}
-			return false, nil
-		}
-		workers, err := p.workers(ctx)
-		if err != nil {
-			return false, err
-		}
-		for _, pid := range workers {
-			if !slices.Contains(old, pid) {
-				o.Worker = pid
-				o.Doubt = "HAProxy has started a new worker; without a master socket only what it serves tells whether it is good"
-				return true, nil
-			}
-		}
-		return false, nil
-	})
-	return o, err
 }
 
 // byCommand runs the command, which may do anything.
