@@ -32,22 +32,14 @@ func applyCommand(environ []string) *cli.Command {
 
 func apply(c *cli.Context, environ []string) error {
 	if hookcli.Switch(c, "check-config") {
-		return checkConfig(c, environ)
+		return setup.CheckApply(c, environ)
 	}
-	s, err := setup.LoadApply(c, environ)
+	a, log, closeLog, err := prepare(c, environ)
 	if err != nil {
 		return err
 	}
-	log, closeLog := setup.Log(c, s, c.App.ErrWriter)
 	defer closeLog()
-	a, err := setup.Applier(s, log, environ)
-	if err != nil {
-		return err
-	}
 	a.DryRun, a.Force, a.VerifyAll, a.Then = c.Bool("dry-run"), c.Bool("force"), c.Bool("verify-all"), c.String("then")
-	if a.Timeout, err = setup.Duration("--timeout", c.String("timeout")); err != nil {
-		return err
-	}
 	states, err := a.Apply(c.Context, c.Args().Slice()...)
 	for _, state := range states {
 		line := say(state, a.DryRun)

@@ -5,12 +5,14 @@ package main
 import (
 	"context"
 	"io"
+	"log/slog"
 	"os"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/certhook/certhook/cmd/internal/setup"
 	hookcli "github.com/certhook/certhook/pkg/cli"
+	"github.com/certhook/certhook/pkg/haproxy"
 )
 
 func main() {
@@ -43,4 +45,18 @@ func newApp(environ []string) *cli.App {
 	return app
 }
 
-func checkConfig(c *cli.Context, environ []string) error { return setup.CheckApply(c, environ) }
+// prepare reads settings and flags for both commands. close ends the log.
+func prepare(c *cli.Context, environ []string) (a *haproxy.Applier, log *slog.Logger, closeLog func(), err error) {
+	s, err := setup.LoadApply(c, environ)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	timeout, err := setup.Duration("--timeout", c.String("timeout"))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	log, closeLog = setup.Log(c, s, c.App.ErrWriter)
+	a = setup.Applier(s, log, environ)
+	a.Timeout = timeout
+	return a, log, closeLog, nil
+}

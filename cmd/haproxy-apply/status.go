@@ -32,22 +32,14 @@ func statusCommand(environ []string) *cli.Command {
 
 func status(c *cli.Context, environ []string) error {
 	if hookcli.Switch(c, "check-config") {
-		return checkConfig(c, environ)
+		return setup.CheckApply(c, environ)
 	}
-	s, err := setup.LoadApply(c, environ)
+	a, _, closeLog, err := prepare(c, environ)
 	if err != nil {
 		return err
 	}
-	log, closeLog := setup.Log(c, s, c.App.ErrWriter)
 	defer closeLog()
-	a, err := setup.Applier(s, log, nil)
-	if err != nil {
-		return err
-	}
 	a.VerifyAll = true
-	if a.Timeout, err = setup.Duration("--timeout", c.String("timeout")); err != nil {
-		return err
-	}
 	states, err := a.Status(c.Context, c.Args().Slice()...)
 	if err != nil {
 		return err

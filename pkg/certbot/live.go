@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,47 +86,29 @@ var archived = regexp.MustCompile(`^([a-z]+)([0-9]+)\.pem$`)
 
 var errSwitching = errors.New("its links lead to different versions")
 
-// versions tells which version of the lineage the links lead to. Plain files are the version of their own, told
-// by their time.
+// versions tells which version of the lineage is there: the number that all links lead to, or, of plain files, when
+// each was written.
 func versions(dir string) (string, error) {
-	all := map[string]bool{}
-	var version string
+	var links, times []string
 	for _, file := range liveFiles {
 		path := filepath.Join(dir, file)
-		target, err := os.Readlink(path)
-		switch {
-		case err == nil:
-			m := archived.FindStringSubmatch(filepath.Base(target))
-			if m == nil || m[1]+".pem" != file {
-				return "", fmt.Errorf("%q leads to %q", path, target)
-			}
-			version = m[2]
-		case errors.Is(err, fs.ErrNotExist):
+		info, err := os.Stat(path)
+		if err != nil {
 			return "", err
-		default:
-			info, err := os.Stat(path)
-			if err != nil {
-				return "", err
-			}
-			// Each file by itself, so that all of them together tell.
-			version = "plain"
-			all[file+info.ModTime().String()] = false
 		}
-		all[version] = true
-	}
-	n := 0
-	key := ""
-	for v, counts := range all {
-		if counts {
-			n++
-			key = v
+		target, err := os.Readlink(path)
+		if err != nil { // no link
+			times = append(times, info.ModTime().String())
+			continue
 		}
+		m := archived.FindStringSubmatch(filepath.Base(target))
+		if m == nil || m[1]+".pem" != file {
+			return "", fmt.Errorf("%q leads to %q", path, target)
+		}
+		links = append(links, m[2])
 	}
-	if n > 1 {
+	if links = slices.Compact(links); len(links) > 1 || len(links) > 0 && len(times) > 0 {
 		return "", errSwitching
 	}
-	if key == "plain" {
-		key = fmt.Sprint(all)
-	}
-	return key, nil
+	return strings.Join(append(links, times...), " "), nil
 }

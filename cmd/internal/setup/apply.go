@@ -30,7 +30,7 @@ func CheckApply(c *cli.Context, environ []string) error {
 }
 
 // Applier builds haproxy-apply's use case. environ has what certbot says to a deploy hook.
-func Applier(s *config.Settings, log *slog.Logger, environ []string) (*haproxy.Applier, error) {
+func Applier(s *config.Settings, log *slog.Logger, environ []string) *haproxy.Applier {
 	a := &haproxy.Applier{
 		Roots:       []string{s.CertbotConfigDir, "/var/lib/certhook"},
 		CertDir:     s.HAProxy.CertDir,
@@ -58,7 +58,7 @@ func Applier(s *config.Settings, log *slog.Logger, environ []string) (*haproxy.A
 			a.Renewed.Names = strings.Fields(names)
 		}
 	}
-	return a, nil
+	return a
 }
 
 // Duration reads a flag that takes a time of more than nothing.
