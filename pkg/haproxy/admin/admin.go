@@ -5,16 +5,11 @@
 package admin
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"net"
 	"strings"
-	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/certhook/certhook/pkg/fault"
 )
@@ -24,16 +19,23 @@ var (
 	ErrDown = errors.New("HAProxy does not answer at its stats socket")
 	// ErrLocked means that somebody else changes certificates at this moment.
 	ErrLocked = errors.New("certificates are locked by another operation")
-	// ErrEmpty means that the connection ended without a reply, as it does where a command is too big for HAProxy or
-	// where HAProxy reloads.
+	// ErrEmpty means that no reply has come, or not all of one: the connection ended or nothing more came in time. It is
+	// so where HAProxy is busy, reloads, or finds a command too big. Whether the command had an effect is unknown.
 	ErrEmpty = errors.New("HAProxy has given no reply")
-	// ErrUnknownName means that the configuration loads no such file.
+	// ErrUnknownName means that HAProxy holds nothing of that name.
 	ErrUnknownName = errors.New("HAProxy has not loaded such a file")
-	// ErrPermission means that the socket's level is too low.
+	// ErrNoTransaction means that there is nothing to commit: somebody has ended the transaction, or HAProxy has
+	// reloaded and forgotten it.
+	ErrNoTransaction = errors.New("HAProxy has no such transaction")
+	// ErrUnfinished means that a commit has been given up before HAProxy said how it ended. If the transaction is still
+	// open, nothing may be said about it any more, neither commit nor abort, show or set: in HAProxy 2.6 it holds memory
+	// that was freed, and HAProxy crashes, where more than twenty places use the certificate. A reload ends it.
+	ErrUnfinished = errors.New("the commit has no known outcome")
+	// ErrPermission means that the socket may not be used, or that its level is too low.
 	ErrPermission = errors.New("the stats socket does not allow it")
-	// ErrTooLarge means that the command would exceed HAProxy's buffer. It has not been sent: of such a size HAProxy 2.6
-	// can crash.
-	ErrTooLarge = errors.New("the certificate is too large for the runtime API")
+	// ErrTooLarge means that the command would exceed HAProxy's buffer. It has not been sent: of one that fills the
+	// buffer to the last octet HAProxy 2.6 can crash.
+	ErrTooLarge = errors.New("the command is too large for the runtime API")
 )
 
 // Foreign is the error where HAProxy has put what was sent into an open transaction of another file.
@@ -46,90 +48,79 @@ func (f *Foreign) Error() string {
 // Refused is an error: HAProxy's reply is not the one of success.
 type Refused struct {
 	Command string // without what was sent with it
-	Reply   string
+	Reply   string // whole, without a private key that was sent
 }
+
+// maxTold is how many octets of a reply are told; all that matters is far shorter.
+const maxTold = 500
 
 func (r *Refused) Error() string {
-	return fmt.Sprintf("HAProxy replies to %q: %q", r.Command, strings.TrimSpace(r.Reply))
+	reply := strings.TrimSpace(r.Reply)
+	if len(reply) > maxTold {
+		reply = reply[:maxTold] + "…"
+	}
+	return fmt.Sprintf("HAProxy replies to %q: %q", r.Command, reply)
 }
 
-// DefaultTimeout is how long one command may take where [Client] says nothing else.
-const DefaultTimeout = 10 * time.Second
+// DefaultTimeout is how long HAProxy may be silent where [Client] says nothing else.
+const DefaultTimeout = 5 * time.Second
 
 const (
-	maxReply   = 64 << 20 // a list of some hundred thousand files
-	bufferSize = 16384    // HAProxy's tune.bufsize by default
+	maxReply   = 16 << 20 // octets; a list of some hundred thousand files
+	bufferSize = 16384    // octets; HAProxy's tune.bufsize by default
 )
 
 // Client asks one HAProxy. It makes a connection for each command and is safe for concurrent use.
 type Client struct {
-	Path    string // of the unix socket, or host:port
+	Path string // of the unix socket, or host:port
+	// Timeout bounds the wait for a reply, and for each further piece of one; 0 for [DefaultTimeout]. A commit sends
+	// dots while it is at work, which takes seconds where thousands of names lead to one file.
 	Timeout time.Duration
 }
 
-// ask sends one command and returns all of the reply.
-func (c *Client) ask(ctx context.Context, command string) (string, error) {
-	timeout := c.Timeout
-	if timeout <= 0 {
-		timeout = DefaultTimeout
+func (c *Client) timeout() time.Duration {
+	if c.Timeout <= 0 {
+		return DefaultTimeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	network := "unix"
-	if !strings.HasPrefix(c.Path, "/") && strings.Contains(c.Path, ":") {
-		network = "tcp"
-	}
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, network, c.Path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return "", fmt.Errorf("%w: %w", ErrDown, err)
-	case errors.Is(err, fs.ErrPermission):
-		return "", fault.Errorf(fault.Usage, "use HAProxy's stats socket: %w", err).WithHint("run it as root, or as a user that may use the socket")
-	case err != nil:
-		return "", fmt.Errorf("use HAProxy's stats socket: %w", err)
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	// The connection stays open in both directions until the reply has come: half closed, HAProxy 2.6 has crashed.
-	if _, err := io.WriteString(conn, command); err != nil {
-		return "", ended(ctx, err)
-	}
-	reply, err := io.ReadAll(io.LimitReader(conn, maxReply+1))
-	switch {
-	case err != nil:
-		return "", ended(ctx, err)
-	case len(reply) > maxReply:
-		return "", fmt.Errorf("the reply is larger than %d octets", maxReply)
-	case len(bytes.TrimSpace(reply)) == 0:
-		return "", ErrEmpty
-	}
-	text := string(reply)
-	if strings.HasPrefix(text, "Permission denied") || strings.HasPrefix(text, "Can't allocate memory!") {
-		return "", fault.Errorf(fault.Usage, "%w (%s)", ErrPermission, c.Path).
-			WithHint("put \"level admin\" on the line of that stats socket in HAProxy's configuration")
-	}
-	if strings.Contains(text, "currently locked!") {
-		return "", ErrLocked
-	}
-	return text, nil
-}
-
-// ended says why a connection ended.
-func ended(ctx context.Context, err error) error {
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("HAProxy has not replied in time: %w", ErrEmpty)
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return fmt.Errorf("%w: %w", ErrEmpty, err)
-	}
-	return err
+	return c.Timeout
 }
 
 // plain refuses a name that HAProxy would take apart.
 func plain(name string) error {
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`;<\`, r) }) {
-		return fault.Errorf(fault.Lineage, "the file name %q cannot be told to HAProxy", name)
+	bad := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune(`;<\`, r) }
+	if name == "" || strings.ContainsFunc(name, bad) {
+		return fault.Errorf(fault.Lineage, "the file name %q cannot be told to HAProxy", name).
+			WithHint("white space, control characters, \";\", \"<\" and \"\\\" mean something to HAProxy: rename the file")
 	}
 	return nil
+}
+
+// failures are lines that tell why a command has failed, whatever is around them.
+var failures = map[string]error{
+	"Permission denied": ErrPermission,
+	// For a socket of level user, "show ssl cert" has this in place of "Permission denied".
+	"Can't allocate memory!":                                                    ErrPermission,
+	"Operations on certificates are currently locked!":                          ErrLocked,
+	"Can't replace a certificate which is not referenced by the configuration!": ErrUnknownName,
+	"Can't display the certificate: Not found or the certificate is a bundle!":  ErrUnknownName,
+	"No ongoing transaction!":                                                   ErrNoTransaction,
+	"No ongoing transaction! !":                                                 ErrNoTransaction,
+}
+
+// refusal is the error for a reply that is not the one of success.
+func refusal(command, reply string) error {
+	refused := &Refused{command, reply}
+	for line := range strings.Lines(reply) {
+		line = strings.TrimSuffix(line, "\n")
+		switch err := failures[line]; {
+		case err == ErrPermission:
+			return fault.Errorf(fault.Usage, "%w: %w", err, refused).
+				WithHint("put \"level admin\" on the line of that stats socket in HAProxy's configuration")
+		case err != nil:
+			return fmt.Errorf("%w: %w", err, refused)
+		case strings.HasPrefix(line, "The command ") && strings.Contains(line, " is too big for the buffer size."): // 3.0
+			return fmt.Errorf("%w: %w", ErrTooLarge, refused)
+		}
+	}
+	return refused
 }
