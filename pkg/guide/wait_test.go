@@ -34,7 +34,7 @@ func TestWaitKeepsTime(t *testing.T) {
 	began := time.Now()
 	const timeout = 2 * time.Second
 	results := s.Wait(t.Context(), []Plan{plan(t, domain)}, nil, timeout, func([]Result) { passes = append(passes, time.Now()) })
-	if took := time.Since(began); took > timeout+time.Second {
+	if took := time.Since(began); took > timeout+5*time.Second { // a busy machine is late, an hour is the interval
 		t.Errorf("it took %v", took)
 	}
 	if len(passes) != 2 || passes[1].Sub(began) < timeout/2 {
@@ -49,7 +49,7 @@ func TestWaitKeepsTime(t *testing.T) {
 func TestWaitRemembers(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	results := s.Wait(t.Context(), []Plan{plan(t, domain)}, nil, 700*time.Millisecond, func([]Result) {
+	results := s.Wait(t.Context(), []Plan{plan(t, domain)}, nil, 4*time.Second, func([]Result) {
 		for _, server := range s.production {
 			server.SetDead(true)
 		}

@@ -25,11 +25,6 @@ func (a *Applier) reload(ctx context.Context, i *instance, states []*State) {
 			return
 		}
 	}
-	if err := a.check(ctx, i); err != nil {
-		fail(fault.Errorf(fault.Usage, "HAProxy's configuration is broken, and nothing was touched: %w", err).
-			WithHint("haproxy -c -f %s says the same", strings.Join(i.files, " -f ")))
-		return
-	}
 	var installed []*State
 	for _, s := range states {
 		if s.Disk == Same {
@@ -40,7 +35,18 @@ func (a *Applier) reload(ctx context.Context, i *instance, states []*State) {
 			installed = append(installed, s)
 		}
 	}
+	// Only now, since a configuration may name a file that is not there yet.
 	if err := a.check(ctx, i); err != nil {
+		a.step("restore")
+		if err := a.restore(); err != nil {
+			fail(err)
+			return
+		}
+		if broken := a.check(ctx, i); broken != nil {
+			fail(fault.Errorf(fault.Usage, "HAProxy's configuration is broken, and its certificates are as they were: %w", broken).
+				WithHint("haproxy -c -f %s says the same", strings.Join(i.files, " -f ")))
+			return
+		}
 		installed = a.sort(ctx, i, installed, err)
 	}
 	a.forget()
@@ -90,15 +96,9 @@ func (a *Applier) replace(s *State) error {
 	return file.install()
 }
 
-// sort takes back the files that HAProxy's check refuses, and returns the others.
+// sort finds out which of several files HAProxy's check refuses, puts the others in place one by one, and returns
+// those. Before, all of them have been taken back.
 func (a *Applier) sort(ctx context.Context, i *instance, states []*State, refused error) []*State {
-	a.step("restore")
-	if err := a.restore(); err != nil {
-		for _, s := range states {
-			s.Err = err
-		}
-		return nil
-	}
 	var good []*State
 	for _, s := range states {
 		if s.Disk == Same {
