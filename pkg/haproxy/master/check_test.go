@@ -62,6 +62,10 @@ func TestCheck(t *testing.T) {
 	if err := p.Check(t.Context(), nil); err != nil {
 		t.Errorf("with the master's environment: %v", err)
 	}
+	h.configure(fmt.Sprintf("bind \"${WHERE}:%d\"", freePort(t)))
+	if err := (Process{}).Check(t.Context(), []string{h.path("h.cfg")}); err != nil { // unset: all addresses
+		t.Errorf("without our environment: %v", err)
+	}
 	h.configure("bind \"${SECRET}:81\"\n    default_backend b\nbackend b\n    server s no-such-host.invalid:80")
 	t.Setenv("SECRET", "127.0.0.1")
 	if err := p.Check(t.Context(), nil); err != nil { // unset: all addresses

@@ -57,6 +57,28 @@ func TestOldWorker(t *testing.T) {
 	if !ok || len(state.Workers) != 1 || len(state.Old) != 1 || state.Workers[0].PID != now.Workers[0].PID {
 		t.Errorf("procfs: %+v, %v", state, ok)
 	}
+	if o, err := Reload(t.Context(), How{Process: &p}); err != nil || o.Doubt != "" || o.Worker == now.Workers[0].PID {
+		t.Errorf("by signal, beside an old worker: %+v, %v", o, err)
+	}
+}
+
+func TestParseProcesses(t *testing.T) {
+	for list, want := range map[string]Proc{
+		"|type=m;fd=-1;pid=12;reloads=0;failedreloads=0;timestamp=5;id=;version=(null)|type=w;fd=3;pid=13;reloads=0;failedreloads=0;timestamp=5;id=;version=2.6": {
+			Master: 12, Workers: []Worker{{13, 0, "2.6"}},
+		},
+		"|type=w;fd=4;pid=14;reloads=2;failedreloads=2;id=;version=2.6|type=m;fd=-1;pid=12;reloads=3;failedreloads=2|type=w;fd=3;pid=13;reloads=3;version=2.6": {
+			Master: 12, Reloads: 3, Failed: 2, Workers: []Worker{{14, 2, "2.6"}}, Old: []Worker{{13, 3, "2.6"}},
+		},
+	} {
+		want.Uptime = -1
+		if p, ok := parseProcesses(list); !ok || !reflect.DeepEqual(p, want) {
+			t.Errorf("%s: %+v, want %+v", list, p, want)
+		}
+	}
+	if p, ok := parseProcesses("|type=w;pid=13;reloads=0"); ok {
+		t.Errorf("no master: %+v", p)
+	}
 }
 
 func port(h *haproxy) string {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/certhook/certhook/pkg/fault"
 )
@@ -287,8 +288,34 @@ func TestFindTheOnlyOne(t *testing.T) {
 		}
 	}
 	// Without master-worker mode the old process finishes beside the new one.
-	two := proc(t, map[int]struct{ root, config string }{30: {"/", "a.cfg"}, 40: {"/", "a.cfg"}})
-	if p, err := Find(t.Context(), Hints{ProcRoot: two}); err != nil || p.PID != 40 {
+	two := map[int]struct{ root, config string }{30: {"/", "a.cfg"}, 40: {"/", "a.cfg"}}
+	if p, err := Find(t.Context(), Hints{ProcRoot: proc(t, two)}); err != nil || p.PID != 40 {
 		t.Errorf("two of one configuration: %+v, %v", p, err)
+	}
+	two[30] = struct{ root, config string }{"/", "a.cfg\x00-W"}
+	if p, err := Find(t.Context(), Hints{ProcRoot: proc(t, two)}); err != nil || p.PID != 30 || !p.MasterWorker {
+		t.Errorf("a master beside another process: %+v, %v", p, err)
+	}
+}
+
+// A process that starts its program anew has no command line for a moment.
+func TestFindInThatMoment(t *testing.T) {
+	root := proc(t, map[int]struct{ root, config string }{30: {"/", "a.cfg"}})
+	line := filepath.Join(root, "30", "cmdline")
+	text := read(t, line)
+	if err := os.Truncate(line, 0); err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error, 1)
+	go func() {
+		time.Sleep(20 * time.Millisecond)
+		os.WriteFile(line+".new", []byte(text), 0o600)
+		written <- os.Rename(line+".new", line)
+	}()
+	if p, err := Find(t.Context(), Hints{ProcRoot: root, ConfigFiles: []string{"/etc/a.cfg"}}); err != nil || p.PID != 30 || len(p.Config) != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
 	}
 }

@@ -272,6 +272,7 @@ func TestCompare(t *testing.T) {
 		"failed again":                         {again, Proc{Master: 1, Reloads: 5, Failed: 3, Uptime: 101, Workers: w(8)}, failed},
 		"old worker, not failed yet":           {before, Proc{Master: 1, Reloads: 5, Uptime: 101, Workers: w(8)}, pending},
 		"both":                                 {before, Proc{Master: 1, Reloads: 5, Uptime: 101, Workers: w(8, 9)}, pending},
+		"both, after a failure":                {again, Proc{Master: 1, Reloads: 5, Failed: 2, Uptime: 101, Workers: w(8, 9)}, pending},
 		"3.1: failed":                          {before, Proc{Master: 1, Reloads: 5, Failed: 1, Uptime: 101, Old: w(8)}, failed},
 		"before 2.5: old worker":               {before, Proc{Master: 1, Reloads: 5, Failed: -1, Uptime: 101, Old: w(8)}, failed},
 		"before 2.5: new worker":               {before, Proc{Master: 1, Reloads: 5, Failed: -1, Uptime: 101, Workers: w(9)}, loaded},
