@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
@@ -52,10 +53,7 @@ func apply(c *cli.Context, environ []string) error {
 			fmt.Fprintln(c.App.Writer, line)
 		}
 	}
-	if problem := haproxy.Err(states); problem != nil {
-		return problem
-	}
-	return err
+	return errors.Join(haproxy.Err(states), err)
 }
 
 // say tells in one line what became of a lineage, "" where nothing had to be done.

@@ -13,6 +13,7 @@ import (
 // HAProxy keeps one file under every path by which the configuration leads to it. All of them are updated, and one
 // that takes no commands has the whole go by a reload.
 func TestAliases(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		certs string
 		want  Action
@@ -22,6 +23,7 @@ func TestAliases(t *testing.T) {
 		"a link that is called .crt":  {certs: "crt {certs}/ crt {dir}/link.crt", want: Reload, count: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newScene(t, haproxytest.Options{Certs: tt.certs})
 			s.renew("a.test", haproxytest.Wish{})
 			file := filepath.Join(s.CertDir, "a.test.pem")
@@ -51,6 +53,7 @@ func TestAliases(t *testing.T) {
 
 // The pidfile names another process by now: nobody is signalled, and HAProxy counts as down.
 func TestReusedPID(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, haproxytest.Options{NoStatsSocket: true, NoMasterSocket: true})
 	s.Start()
 	s.renew("a.test", haproxytest.Wish{})
@@ -68,6 +71,7 @@ func TestReusedPID(t *testing.T) {
 
 // More lineages than are looked at in one run: the one whose wire is wrong is found within a few.
 func TestSample(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, haproxytest.Options{})
 	names := []string{}
 	for i := range 3*sampleSize + 1 {

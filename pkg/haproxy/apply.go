@@ -34,8 +34,9 @@ func (a *Applier) Apply(ctx context.Context, names ...string) ([]State, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.choose(states)
-	if err := a.converge(ctx, states); err != nil {
+	m := a.choose(states)
+	defer func() { a.remember(m, states) }()
+	if err := a.converge(ctx, m, states); err != nil {
 		for i := range states {
 			if states[i].Err == nil {
 				states[i].Err = err
@@ -47,17 +48,20 @@ func (a *Applier) Apply(ctx context.Context, names ...string) ([]State, error) {
 }
 
 // converge acts and looks again until there is no difference, or no way to remove it.
-func (a *Applier) converge(ctx context.Context, states []State) error {
+func (a *Applier) converge(ctx context.Context, m *memory, states []State) error {
 	changed := map[string]bool{}
-	settled := false // looked once more after some time
-	again := false   // HAProxy may be another one by now, so that all have to be looked at
+	reloaded := map[string]bool{} // by us, with success
+	settled := false              // looked once more after some time
+	again := false                // HAProxy may be another one by now, so that all have to be looked at
 	for pass := 0; ; pass++ {
 		i, err := a.look(ctx)
 		if err != nil {
 			return err
 		}
-		if err := a.recover(ctx, i); err != nil {
-			return err
+		if !a.DryRun {
+			if err := a.recover(ctx, i); err != nil {
+				return err
+			}
 		}
 		before, err := i.calm(ctx)
 		if err != nil {
@@ -73,7 +77,7 @@ func (a *Applier) converge(ctx context.Context, states []State) error {
 				continue
 			}
 			switch {
-			case a.done(s):
+			case a.done(i, m, s):
 			case !s.younger.IsZero() && !a.Force:
 				s.Err = fault.Errorf(fault.Lineage, "HAProxy has a certificate for %q that is younger (%s) than the lineage's (%s)",
 					s.Name, s.younger.Format(time.DateTime), s.desired.bundle.Leaf().NotBefore.Format(time.DateTime)).
@@ -81,7 +85,13 @@ func (a *Applier) converge(ctx context.Context, states []State) error {
 			case !i.up:
 				s.Action = Staged
 				reload = append(reload, s)
-			case changed[s.Name] && s.held() && s.Disk == Same:
+			case s.Disk == Same && s.blind(i):
+				s.Err = a.shadowed(i, s)
+			case s.Disk == Same && (changed[s.Name] && s.held() || reloaded[s.Name] && (len(s.Memory) == 0 || s.held())):
+				m.Shadowed[s.Name] = s.Fingerprint
+				s.Err = a.shadowed(i, s)
+			case s.Disk == Same && i.admin == nil && m.Shadowed[s.Name] == s.Fingerprint && len(s.Wire) > 0:
+				// Nor would another reload help; what can be seen tells when somebody has mended it.
 				s.Err = a.shadowed(i, s)
 			case a.canHot(i, s):
 				s.Action = Hot
@@ -109,6 +119,7 @@ func (a *Applier) converge(ctx context.Context, states []State) error {
 			return fault.Errorf(fault.Pending, "HAProxy keeps changing: it was updated %d times and shows something else again", pass)
 		}
 		again = false
+		a.unproven(m, hot, reload)
 		for _, s := range hot {
 			changed[s.Name] = true
 			s.Err = a.hot(ctx, i, s)
@@ -118,6 +129,9 @@ func (a *Applier) converge(ctx context.Context, states []State) error {
 		}
 		if len(reload) > 0 {
 			a.reload(ctx, i, reload)
+		}
+		for _, s := range reload {
+			reloaded[s.Name] = s.Err == nil
 		}
 	}
 }
@@ -137,7 +151,7 @@ func outstanding(states []State, changed map[string]bool, only bool) []*State {
 // observe looks at disk, memory and wire. changed says that we have just done something about it.
 func (a *Applier) observe(ctx context.Context, i *instance, s *State, changed bool) error {
 	s.younger = time.Time{}
-	if err := s.observeDisk(); err != nil {
+	if err := a.observeDisk(s); err != nil {
 		return err
 	}
 	if !i.up {
@@ -146,19 +160,37 @@ func (a *Applier) observe(ctx context.Context, i *instance, s *State, changed bo
 	if err := a.unused(i, s.File); err != nil {
 		return err
 	}
+	if err := a.readable(i); err != nil {
+		return err
+	}
 	if i.admin != nil {
 		s.observeMemory(i)
-		for _, h := range s.Memory {
-			a.managed[h.Name] = true
-		}
 	}
-	a.observeWire(ctx, i, s, changed || s.Disk != Same || s.unseen() || len(s.Memory) > 0 && !s.held())
+	a.observeWire(ctx, i, s, changed || s.Disk != Same || s.unseen() || !s.held())
 	return nil
 }
 
-// done reports whether nothing is to be done for a lineage.
-func (a *Applier) done(s *State) bool {
-	return s.Disk == Same && (len(s.Memory) == 0 || s.held()) && s.served()
+// done reports whether nothing is to be done for a lineage: it is on disk, HAProxy holds it, and shows it. That nobody
+// can look at what HAProxy holds, or shows, is no reason to do anything, unless the last run came to no good end.
+func (a *Applier) done(i *instance, m *memory, s *State) bool {
+	if s.Disk != Same || !s.served() {
+		return false
+	}
+	if len(s.Memory) > 0 {
+		return s.held()
+	}
+	if i.up && i.admin != nil {
+		return false // it is asked, and has no such file
+	}
+	return len(s.Wire) > 0 || m.Unproven[s.Name] == ""
+}
+
+// blind reports whether all that is wrong is that the wire could not be looked at. A reload would not help.
+func (s *State) blind(i *instance) bool {
+	if i.admin != nil && !s.held() || len(s.Wire) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(s.Wire, func(w Seen) bool { return w.State == Other || w.State == Absent })
 }
 
 // calm waits until no reload is under way, which would undo what we do, and remembers how it was.
@@ -166,7 +198,7 @@ func (i *instance) calm(ctx context.Context) (*master.Proc, error) {
 	if i.master == nil || !i.up {
 		return nil, nil
 	}
-	deadline := time.Now().Add(busyTime)
+	deadline := time.Now().Add(reloadTime)
 	for {
 		p, err := i.master.Proc(ctx)
 		switch {
@@ -207,6 +239,10 @@ func workers(p *master.Proc) []int {
 
 // shadowed is the error where HAProxy has accepted the certificate and shows another one.
 func (a *Applier) shadowed(i *instance, s *State) error {
+	if i.admin != nil && len(s.Memory) == 0 {
+		return fault.Errorf(fault.Verdict, "HAProxy has been reloaded, and nothing in its configuration has it load %q", s.File).
+			WithHint("name it, or its folder, after crt on a bind line or in a crt-list")
+	}
 	for _, w := range s.Wire {
 		if w.State == Same || w.State == Unasked {
 			continue
@@ -227,19 +263,53 @@ func (a *Applier) shadowed(i *instance, s *State) error {
 // sampleSize is how many lineages are looked at on the wire in each run although nothing has changed.
 const sampleSize = 20
 
-// choose makes the sample of this run, which goes on where that of the last one ended.
-func (a *Applier) choose(states []State) {
-	a.managed, a.sample = map[string]bool{}, map[string]bool{}
+// choose makes the sample of this run, which goes on where that of the last one ended. What the last run did not bring
+// to a good end is always in it.
+func (a *Applier) choose(states []State) *memory {
+	a.sample = map[string]bool{}
 	m := a.recall()
 	for n := range min(sampleSize, len(states)) {
 		a.sample[states[(m.Sample+n)%len(states)].Name] = true
 	}
-	if len(states) <= sampleSize || a.DryRun {
+	for name := range m.Unproven {
+		a.sample[name] = true
+	}
+	if len(states) > sampleSize {
+		m.Sample = (m.Sample + sampleSize) % len(states)
+	}
+	return &m
+}
+
+// unproven notes, before anything is changed, whose change is not known to have come to a good end.
+func (a *Applier) unproven(m *memory, lists ...[]*State) {
+	for _, list := range lists {
+		for _, s := range list {
+			m.Unproven[s.Name] = s.Fingerprint
+		}
+	}
+	if err := a.save(*m); err != nil {
+		a.Log.Warn("what is kept between runs cannot be written", "error", err)
+	}
+}
+
+// remember notes how the run has ended.
+func (a *Applier) remember(m *memory, states []State) {
+	for n := range states {
+		s := &states[n]
+		if s.Err != nil {
+			s.Problem = s.Err.Error()
+			m.Unproven[s.Name] = s.Fingerprint
+			continue
+		}
+		delete(m.Unproven, s.Name)
+		delete(m.Shadowed, s.Name)
+	}
+	if a.DryRun {
 		return
 	}
-	m.Sample = (m.Sample + sampleSize) % len(states)
-	if err := a.save(m); err != nil {
-		a.Log.Warn("the next run will look at the same certificates", "error", err)
+	m.Then = a.recall().Then
+	if err := a.save(*m); err != nil {
+		a.Log.Warn("what is kept between runs cannot be written", "error", err)
 	}
 }
 

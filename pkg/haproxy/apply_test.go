@@ -13,6 +13,7 @@ import (
 
 // A new lineage comes by a reload, its renewal by a hot update, and then there is nothing to do.
 func TestNewRenewedUnchanged(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, haproxytest.Options{})
 	s.Start()
 	first := s.renew("a.test", haproxytest.Wish{})
@@ -53,6 +54,7 @@ func TestNewRenewedUnchanged(t *testing.T) {
 
 // What no server could use never gets near HAProxy, and stops no other lineage.
 func TestUnusableLineage(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, haproxytest.Options{})
 	s.Start()
 	good := s.renew("good.test", haproxytest.Wish{})
@@ -112,6 +114,7 @@ func crlf(text []byte) []byte {
 
 // Certbot says which names the renewed lineage is for.
 func TestRenewedNames(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, haproxytest.Options{})
 	s.Start()
 	s.renew("a.test", haproxytest.Wish{}, "a.test", "*.a.test")
@@ -128,11 +131,13 @@ func TestRenewedNames(t *testing.T) {
 
 // A reload that fails changes nothing, and the next plain run makes up for it.
 func TestReloadFails(t *testing.T) {
+	t.Parallel()
 	for name, harm := range map[string]func(*scene){
 		"broken configuration": func(s *scene) { s.Break() },
 		"a port is taken":      func(s *scene) { s.TakePort() },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newScene(t, haproxytest.Options{})
 			s.Start()
 			first := s.renew("a.test", haproxytest.Wish{})
@@ -168,6 +173,7 @@ func TestReloadFails(t *testing.T) {
 
 // While HAProxy is down the file waits on disk, and nobody is told that it is served.
 func TestDown(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, haproxytest.Options{})
 	p := s.renew("a.test", haproxytest.Wish{})
 	states, err := s.apply()
@@ -188,6 +194,7 @@ func TestDown(t *testing.T) {
 
 // Another file has a certificate for the same name, and HAProxy prefers it: that file is named.
 func TestShadowed(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, haproxytest.Options{})
 	p := s.renew("a.test", haproxytest.Wish{})
 	if _, err := s.apply(); err == nil {

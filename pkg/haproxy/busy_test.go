@@ -25,6 +25,7 @@ func tapped(t *testing.T) (*scene, *haproxytest.Tap, func(*Applier)) {
 
 // Where nothing differs nothing is said to HAProxy but questions.
 func TestNothingIsSet(t *testing.T) {
+	t.Parallel()
 	s, tap, through := tapped(t)
 	if states, err := s.apply(through); err != nil || len(s.steps) > 0 {
 		t.Errorf("%s, %v, steps %q", brief(states), err, s.steps)
@@ -45,6 +46,7 @@ func TestNothingIsSet(t *testing.T) {
 // A HAProxy that misbehaves: no certificate is lost, no transaction of ours stays, the file is as it was, and the
 // next run makes up for it.
 func TestMisbehaviour(t *testing.T) {
+	t.Parallel()
 	const a = "/a.test.pem"
 	s, tap, through := tapped(t)
 	file := s.CertDir + a
@@ -98,6 +100,7 @@ func TestMisbehaviour(t *testing.T) {
 
 // A transaction that a killed run has left is ended; somebody else's is left alone.
 func TestOpenTransaction(t *testing.T) {
+	t.Parallel()
 	s, _, _ := tapped(t)
 	p := s.ca.Issue(haproxytest.Wish{}, "a.test")
 	pem := strings.TrimSpace(string(append(p.Chain(), p.PrivateKey...)))

@@ -27,6 +27,13 @@ func (a *Applier) lineages(ctx context.Context, names []string) ([]State, error)
 	if err != nil {
 		return nil, err
 	}
+	a.found = root
+	if a.Renewed.Dir != "" && !slices.ContainsFunc(a.Roots, func(r string) bool {
+		return sameDir(filepath.Dir(a.Renewed.Dir), filepath.Join(r, "live"))
+	}) {
+		return nil, fault.Errorf(fault.Usage, "certbot has renewed %q, which lies in none of %s", a.Renewed.Dir, strings.Join(a.Roots, ", ")).
+			WithHint("set CERTBOT_CONFIG_DIR to certbot's --config-dir")
+	}
 	for _, name := range names {
 		if root[name] == "" {
 			return nil, fault.Errorf(fault.Usage, "there is no lineage %q in %s", name, strings.Join(a.Roots, " or ")).
@@ -56,6 +63,10 @@ func (a *Applier) lineages(ctx context.Context, names []string) ([]State, error)
 // find maps the lineages to the roots that hold them.
 func (a *Applier) find() (map[string]string, error) {
 	root := map[string]string{}
+	if !slices.ContainsFunc(a.Roots, func(r string) bool { _, err := os.Stat(r); return err == nil }) {
+		return nil, fault.Errorf(fault.Usage, "there is neither %s", strings.Join(a.Roots, " nor ")).
+			WithHint("set CERTBOT_CONFIG_DIR to certbot's --config-dir")
+	}
 	for _, r := range a.Roots {
 		names, err := certbot.LiveNames(r)
 		if err != nil {
@@ -80,6 +91,9 @@ func (a *Applier) read(ctx context.Context, root, name string) (*desired, error)
 	b, err := bundle.Parse(m.Chain, m.Key, a.now())
 	if err != nil {
 		return nil, fault.Errorf(fault.Lineage, "lineage %q: %w", name, err)
+	}
+	if len(b.Leaf().DNSNames) == 0 {
+		return nil, fault.Errorf(fault.Lineage, "lineage %q: the certificate is for IP addresses alone, of which nobody could see that HAProxy serves it", name)
 	}
 	if a.Renewed.Dir != "" && sameDir(a.Renewed.Dir, m.Dir) {
 		if err := b.Covers(a.Renewed.Names); err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/certhook/certhook/pkg/fault"
@@ -22,6 +23,11 @@ func (a *Applier) stage(file string, content []byte) (*staged, error) {
 	if err != nil {
 		return nil, err
 	}
+	return stageAs(file, content, mode, -1, gid)
+}
+
+// stageAs is stage with a mode and owners, -1 for ours.
+func stageAs(file string, content []byte, mode os.FileMode, uid, gid int) (*staged, error) {
 	s := &staged{file: file, temp: filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".tmp")}
 	// One that a killed run has left is in the way of nobody: the lock is ours.
 	if err := os.Remove(s.temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -32,8 +38,8 @@ func (a *Applier) stage(file string, content []byte) (*staged, error) {
 		return nil, unwritable(file, err)
 	}
 	_, err = f.Write(content)
-	if err == nil && gid >= 0 {
-		err = f.Chown(-1, gid)
+	if err == nil && (uid >= 0 || gid >= 0) {
+		err = f.Chown(uid, gid)
 	}
 	if err == nil {
 		err = f.Chmod(mode)
@@ -90,6 +96,20 @@ func (a *Applier) access() (os.FileMode, int, error) {
 	}
 	gid, err := strconv.Atoi(g.Gid)
 	return 0o640, gid, err
+}
+
+// readable is an error where HAProxy could not read what we write: it would go on with what it has in memory, and fail
+// to reload and to start.
+func (a *Applier) readable(i *instance) error {
+	if i.process == nil || i.process.UID == 0 || i.process.UID == os.Geteuid() {
+		return nil
+	}
+	_, gid, err := a.access()
+	if err != nil || gid >= 0 && (gid == i.process.GID || slices.Contains(i.process.Groups, gid)) {
+		return err
+	}
+	return fault.Errorf(fault.Usage, "HAProxy runs as the user %d, who could not read its certificates", i.process.UID).
+		WithHint("set HAPROXY_GROUP to a group of that user's")
 }
 
 // checkDir refuses a folder in which others than its owner could put certificates.

@@ -40,8 +40,8 @@ type Applier struct {
 	Observe func(step string) // told before each step that changes something; may be nil
 	Now     func() time.Time  // nil = time.Now
 
-	managed map[string]bool // stores in memory that come from files of ours
-	sample  map[string]bool // lineages whose wire is looked at although nothing has changed
+	found  map[string]string // all lineages and their roots
+	sample map[string]bool   // lineages whose wire is looked at although nothing has changed
 }
 
 // Renewed is what certbot says to a deploy hook: which lineage is new, and which names it is for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,9 @@ const (
 	// busyTime is how long somebody else's transaction or a lock is waited for.
 	busyTime = 5 * time.Second
 	busyPoll = 200 * time.Millisecond
+	// reloadTime is how long a reload that somebody else has begun is waited for; one of 5,000 certificates has
+	// taken nine seconds.
+	reloadTime = 30 * time.Second
 )
 
 // canHot reports whether the lineage can get into memory without a reload.
@@ -92,6 +96,10 @@ func (a *Applier) update(ctx context.Context, i *instance, s *State, store strin
 	}
 	a.step("commit " + store)
 	if err := retry(ctx, func() error { return i.admin.Commit(ctx, store) }); err != nil {
+		// The reply may have been lost, and not what was asked for.
+		if c, look := i.admin.Show(ctx, store); look == nil && c.SHA1 == s.Fingerprint {
+			return nil
+		}
 		return a.abort(ctx, i, store, err)
 	}
 	return nil
@@ -102,13 +110,26 @@ func (a *Applier) abort(ctx context.Context, i *instance, store string, err erro
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busyTime)
 	defer cancel()
 	_ = i.admin.Abort(ctx, store) // there may be none; one that stays is aborted by the next run
-	if errors.Is(err, admin.ErrDown) || errors.Is(err, admin.ErrLocked) || errors.Is(err, admin.ErrEmpty) {
+	if busy(err) {
 		return fault.Errorf(fault.Pending, "update %q in HAProxy: %w", store, err)
 	}
 	if fault.KindOf(err) != fault.Other {
 		return err
 	}
 	return fault.Errorf(fault.Refused, "update %q in HAProxy: %w", store, err)
+}
+
+// busy reports whether HAProxy may take the same at another time.
+func busy(err error) bool {
+	return errors.Is(err, admin.ErrDown) || errors.Is(err, admin.ErrLocked) || errors.Is(err, admin.ErrEmpty)
+}
+
+// pending makes an error of a busy HAProxy one of kind Pending.
+func pending(err error) error {
+	if err != nil && busy(err) {
+		return fault.Errorf(fault.Pending, "%w", err)
+	}
+	return err
 }
 
 // retry repeats what a busy HAProxy did not take.
@@ -141,12 +162,12 @@ func (i *instance) free(ctx context.Context, a *Applier) error {
 	for {
 		list, err := i.admin.List(ctx)
 		if err != nil {
-			return err
+			return pending(err)
 		}
 		switch {
 		case list.Transaction == "":
 			return nil
-		case a.manages(list.Transaction):
+		case slices.Contains(i.ours, list.Transaction):
 			a.step("abort " + list.Transaction)
 			if err := i.admin.Abort(ctx, list.Transaction); err != nil {
 				return fault.Errorf(fault.Pending, "end the transaction that an earlier run has left: %w", err)
@@ -161,6 +182,3 @@ func (i *instance) free(ctx context.Context, a *Applier) error {
 		}
 	}
 }
-
-// manages reports whether a store is one that only we change, under our lock: a file of a lineage.
-func (a *Applier) manages(store string) bool { return a.managed[store] }

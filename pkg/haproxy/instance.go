@@ -27,6 +27,7 @@ type instance struct {
 	byFile map[identity][]string // stores by the file that they come from
 	byPath map[string][]string
 	certs  map[string]admin.Certificate // what some of the stores hold
+	ours   []string                     // stores that come from files of lineages, which nobody else changes
 }
 
 // look finds out about the instance.
@@ -62,10 +63,13 @@ func (a *Applier) look(ctx context.Context) (*instance, error) {
 	case err == nil:
 		i.up = true
 		i.index()
+		for name := range a.found {
+			i.ours = append(i.ours, i.storesOf(filepath.Join(a.CertDir, name+".pem"))...)
+		}
 	case errors.Is(err, admin.ErrDown):
 		i.up = i.process != nil
 	default:
-		return nil, err
+		return nil, pending(err)
 	}
 	return i, nil
 }

@@ -74,8 +74,10 @@ func (s *scene) inProcess(step int) (killedThere bool, output string) {
 // A run is killed before each of its steps. HAProxy goes on to serve a valid certificate, its folder always passes
 // its own check, and the next plain run brings everything up to date.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]haproxytest.Options{"hot update and reload": {}, "reload alone": {NoStatsSocket: true}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newScene(t, o)
 			s.Start()
 			s.renew("a.test", haproxytest.Wish{})
@@ -113,6 +115,7 @@ func TestKilled(t *testing.T) {
 
 // Between commit and rename a reload brings the older file back; the next run sees that.
 func TestReloadAfterCommit(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, haproxytest.Options{})
 	s.Start()
 	s.renew("a.test", haproxytest.Wish{})
@@ -141,9 +144,10 @@ func TestReloadAfterCommit(t *testing.T) {
 
 // Somebody reloads HAProxy while we are at work: what is said to be served stays served.
 func TestReloadInFlight(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, haproxytest.Options{})
 	s.renew("a.test", haproxytest.Wish{})
-	for i := range 600 { // so that a reload takes a while
+	for i := range 300 { // so that a reload takes a while
 		s.put(fmt.Sprintf("many%04d.pem", i), s.ca.Issue(haproxytest.Wish{}, fmt.Sprintf("many%d.test", i)))
 	}
 	if _, err := s.apply(); err == nil {
@@ -165,6 +169,7 @@ func TestReloadInFlight(t *testing.T) {
 
 // Certbot's deploy hook, a timer and a loop at the same time.
 func TestConcurrent(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, haproxytest.Options{})
 	s.Start()
 	for _, name := range []string{"a.test", "b.test", "c.test"} {
@@ -186,6 +191,7 @@ func TestConcurrent(t *testing.T) {
 
 // A folder that cannot be written to, or into which anybody may write.
 func TestFolder(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, haproxytest.Options{})
 	s.Start()
 	s.renew("a.test", haproxytest.Wish{})

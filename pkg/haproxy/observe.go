@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/certhook/certhook/pkg/bundle"
@@ -22,8 +23,12 @@ import (
 // atOnce is how many handshakes are made at a time.
 const atOnce = 16
 
-// observeDisk compares the PEM file with the lineage.
-func (s *State) observeDisk() error {
+// observeDisk compares the PEM file with the lineage: what it holds, and who may read it.
+func (a *Applier) observeDisk(s *State) error {
+	mode, gid, err := a.access()
+	if err != nil {
+		return err
+	}
 	got, err := os.ReadFile(s.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -32,6 +37,9 @@ func (s *State) observeDisk() error {
 		return fault.Errorf(fault.Usage, "look at HAProxy's certificates: %w", err)
 	case bytes.Equal(got, s.desired.pem):
 		s.Disk = Same
+		if info, err := os.Stat(s.File); err != nil || info.Mode().Perm() != mode || gid >= 0 && int(info.Sys().(*syscall.Stat_t).Gid) != gid {
+			s.Disk = Other
+		}
 	default:
 		s.Disk = Other
 		if b, err := bundle.Read(got); err == nil {
@@ -86,7 +94,8 @@ func (s *State) unseen() bool {
 // is in the sample.
 func (a *Applier) observeWire(ctx context.Context, i *instance, s *State, changed bool) {
 	s.Wire = nil
-	if a.ProbesOff || !a.VerifyAll && !changed && !a.sample[s.Name] {
+	// Without a stats socket the wire is the only witness.
+	if a.ProbesOff || !a.VerifyAll && !changed && !a.sample[s.Name] && i.admin != nil {
 		return
 	}
 	for _, t := range a.targets(i, s.File) {

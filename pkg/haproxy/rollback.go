@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/google/renameio/v2"
 
@@ -34,6 +35,13 @@ func (a *Applier) keep(file string) error {
 	if err := renameio.WriteFile(name, old, 0o600, renameio.WithStaticPermissions(0o600)); err != nil {
 		return unwritable(name, err)
 	}
+	// Its owners and its mode belong to what is put back. The folder is nobody else's.
+	if info, err := os.Stat(file); err == nil {
+		stat := info.Sys().(*syscall.Stat_t)
+		if err := errors.Join(os.Chown(name, int(stat.Uid), int(stat.Gid)), os.Chmod(name, info.Mode().Perm())); err != nil {
+			return unwritable(name, err)
+		}
+	}
 	return nil
 }
 
@@ -57,7 +65,12 @@ func (a *Applier) restore() error {
 			if err != nil {
 				return unwritable(from, err)
 			}
-			file, err := a.stage(filepath.Join(a.CertDir, e.Name()), old)
+			info, err := os.Stat(from)
+			if err != nil {
+				return unwritable(from, err)
+			}
+			stat := info.Sys().(*syscall.Stat_t)
+			file, err := stageAs(filepath.Join(a.CertDir, e.Name()), old, info.Mode().Perm(), int(stat.Uid), int(stat.Gid))
 			if err != nil {
 				return err
 			}

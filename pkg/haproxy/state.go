@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -45,9 +46,11 @@ func (a *Applier) lock(ctx context.Context) (unlock func(), err error) {
 
 // memory is what is kept between runs. It decides nothing about HAProxy.
 type memory struct {
-	Version int               `json:"version"`
-	Then    map[string]string `json:"then"` // lineage to the fingerprint for which --then has had success
-	Sample  int               `json:"sample"`
+	Version  int               `json:"version"`
+	Then     map[string]string `json:"then"`     // lineage to the fingerprint for which --then has had success
+	Unproven map[string]string `json:"unproven"` // lineage to the fingerprint that the last run left without success
+	Shadowed map[string]string `json:"shadowed"` // lineage to the fingerprint that a reload did not bring to the wire
+	Sample   int               `json:"sample"`
 }
 
 const memoryVersion = 1
@@ -56,7 +59,7 @@ func (a *Applier) memoryFile() string { return filepath.Join(a.StateDir, "haprox
 
 // recall reads what is kept. A file that cannot be read counts for none: --then runs once too often then.
 func (a *Applier) recall() memory {
-	m := memory{Version: memoryVersion, Then: map[string]string{}}
+	m := memory{Version: memoryVersion, Then: map[string]string{}, Unproven: map[string]string{}, Shadowed: map[string]string{}}
 	raw, err := os.ReadFile(a.memoryFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return m
@@ -72,8 +75,10 @@ func (a *Applier) recall() memory {
 		a.Log.Warn("what is kept between runs cannot be read; --then runs for every lineage", "file", a.memoryFile(), "error", err)
 		return m
 	}
-	if kept.Then == nil {
-		kept.Then = map[string]string{}
+	for _, of := range []*map[string]string{&kept.Then, &kept.Unproven, &kept.Shadowed} {
+		if *of == nil {
+			*of = map[string]string{}
+		}
 	}
 	return kept
 }
@@ -115,6 +120,8 @@ func (a *Applier) then(ctx context.Context, states []State) error {
 	}
 	cmd.Dir = "/"
 	cmd.WaitDelay = time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that what it has started ends with it
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var out tail
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {

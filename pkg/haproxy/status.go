@@ -23,7 +23,7 @@ func (a *Applier) Status(ctx context.Context, names ...string) ([]State, error) 
 	if err != nil {
 		return nil, err
 	}
-	a.managed = map[string]bool{}
+	m := a.recall()
 	i, err := a.look(ctx)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (a *Applier) Status(ctx context.Context, names ...string) ([]State, error) 
 	}
 	for _, s := range due {
 		switch s.Err = a.observe(ctx, i, s, true); {
-		case s.Err != nil, i.up && a.done(s):
+		case s.Err != nil, i.up && a.done(i, &m, s):
 		case !i.up:
 			s.Err = fault.Errorf(fault.Pending, "HAProxy is not running")
 		case s.held() && s.Disk == Same:
@@ -42,6 +42,11 @@ func (a *Applier) Status(ctx context.Context, names ...string) ([]State, error) 
 		default:
 			s.Err = fault.Errorf(fault.Verdict, "HAProxy does not serve what the lineage %q has", s.Name).
 				WithHint("run haproxy-apply")
+		}
+	}
+	for n := range states {
+		if err := states[n].Err; err != nil {
+			states[n].Problem = err.Error()
 		}
 	}
 	return states, nil

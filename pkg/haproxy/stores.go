@@ -96,7 +96,7 @@ func (i *instance) learn(ctx context.Context, states []*State) error {
 	}
 	var err error
 	i.certs, err = i.admin.ShowAll(ctx, names)
-	return err
+	return pending(err)
 }
 
 // culprit names the store that HAProxy serves in place of ours: another certificate for the same name, in a file that

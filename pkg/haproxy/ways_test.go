@@ -18,6 +18,7 @@ import (
 // Whatever sockets HAProxy has, new and renewed certificates get there, no connection fails meanwhile, and where
 // there is no way at all that is said and nothing is touched.
 func TestWays(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Fatal("this needs root")
 	}
@@ -47,6 +48,7 @@ func TestWays(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			s := newScene(t, tt.o)
 			old := s.renew("old.test", haproxytest.Wish{})
 			if _, err := s.apply(); err == nil {
@@ -108,6 +110,7 @@ func atoi(s string) int {
 
 // What the runtime API cannot carry goes by a reload, and not one octet of it to the socket.
 func TestSizes(t *testing.T) {
+	t.Parallel()
 	s, tap, through := tapped(t)
 	big := s.renew("a.test", haproxytest.Wish{ManyNames: 250})
 	states, err := s.apply(through)
@@ -147,6 +150,7 @@ func TestSizes(t *testing.T) {
 
 // Binds that ask more of a client, or less of a name.
 func TestBinds(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string]string{
 		"strict-sni":          "strict-sni",
 		"client certificates": "verify required ca-file {dir}/ca.pem",
@@ -154,6 +158,7 @@ func TestBinds(t *testing.T) {
 		"TLS 1.3 only":        "ssl-min-ver TLSv1.3",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newScene(t, haproxytest.Options{BindOptions: options, Files: map[string]string{"ca.pem": string(haproxytest.NewAuthority(t).RootPEM())}})
 			s.renew("a.test", haproxytest.Wish{}, "a.test", "*.a.test")
 			s.renew("r.test", haproxytest.Wish{RSA: 2048})
@@ -176,6 +181,7 @@ func TestBinds(t *testing.T) {
 
 // A HAProxy that does not start as root can read what we write, by its group, and nobody else can.
 func TestGroup(t *testing.T) {
+	t.Parallel()
 	credential := &syscall.Credential{Uid: 65534, Gid: 65534}
 	s := newScene(t, haproxytest.Options{Credential: credential})
 	s.Start()
@@ -231,6 +237,7 @@ func TestThen(t *testing.T) {
 
 // An older certificate takes a younger one's place only by force.
 func TestForce(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, haproxytest.Options{})
 	s.Start()
 	older := s.ca.Issue(haproxytest.Wish{Age: 100 * time.Hour}, "a.test")
@@ -250,6 +257,7 @@ func TestForce(t *testing.T) {
 
 // A dry run tells and changes nothing.
 func TestDryRun(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, haproxytest.Options{})
 	s.Start()
 	s.renew("a.test", haproxytest.Wish{})
