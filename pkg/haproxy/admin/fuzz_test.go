@@ -18,7 +18,8 @@ var seeds = []string{
 	"Permission denied\n\n", "Can't allocate memory!\n\n", "No ongoing transaction!\n\n", "No ongoing transaction! !\nCan't commit /certs/a.pem!\n\n",
 	"Can't show!\nOperations on certificates are currently locked!\n\n", "Transaction updated for certificate /certs/b.pem!\n\n",
 	"Committing /certs/a.pem....\n", "Committing /certs/a.pem.\nwarning\nSuccess!\n\n", "Success!\n\n",
-	"Name: HAProxy\nVersion: 2.6.12\nPid: -1\nUptime_sec: 99999999999999999999\n\n",
+	"Name: HAProxy\nVersion: 2.6.12\nPid: -1\nUptime_sec: 2\n\n", "Name: HAProxy\nVersion: 2.6.12\nPid: 7\nUptime_sec: 99999999999999999999\n\n",
+	"Version: 2.6.12\nPid: 7\nUptime_sec: 2\n\n", "Name: HAProxy\nPid: 7\nUptime_sec: 2\n\n", "Name: HAProxy\nVersion: 2.6.12\nPid: 7\n\n",
 }
 
 func add(f *testing.F) {

@@ -106,22 +106,16 @@ func (c *Client) ShowAll(ctx context.Context, names []string) (map[string]Certif
 // parseCertificates reads descriptions, one after the other, of the certificates that were asked for. Where one is
 // missing the error is what the reply has in its place.
 func parseCertificates(found map[string]Certificate, names []string, reply string) error {
-	descriptions := make(map[string]*Certificate, len(names)) // nil until it has come
-	for _, name := range names {
-		descriptions[name] = nil
-	}
+	descriptions := map[string]*Certificate{}
 	cert := &Certificate{}
 	for line := range strings.Lines(reply) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		if key != "Filename" {
-			cert.read(key, value)
+		if key == "Filename" {
+			cert = &Certificate{Name: value}
+			descriptions[value] = cert
 			continue
 		}
-		if _, asked := descriptions[value]; !asked {
-			return &Refused{showCommand + names[0], reply}
-		}
-		cert = &Certificate{Name: value}
-		descriptions[value] = cert
+		cert.read(key, value)
 	}
 	for _, name := range names {
 		if descriptions[name] == nil {
