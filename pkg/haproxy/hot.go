@@ -76,7 +76,7 @@ func (a *Applier) hot(ctx context.Context, i *instance, s *State) error {
 // update replaces one store in memory: set, look whether it holds what we sent, commit.
 func (a *Applier) update(ctx context.Context, i *instance, s *State, store string) error {
 	a.step("set " + store)
-	err := retry(ctx, func() error { return i.admin.Set(ctx, store, s.desired.pem) })
+	err := retry(ctx, func() error { return i.admin.Set(ctx, store, s.desired.pem) }, admin.ErrLocked, admin.ErrEmpty)
 	if foreign, ok := errors.AsType[*admin.Foreign](err); ok {
 		// HAProxy 2.6 puts what is set for one file into the open transaction of another. Committed, that would
 		// serve our certificate in the other's place.
@@ -95,14 +95,18 @@ func (a *Applier) update(ctx context.Context, i *instance, s *State, store strin
 		return a.abort(ctx, i, store, err)
 	}
 	a.step("commit " + store)
-	if err := retry(ctx, func() error { return i.admin.Commit(ctx, store) }); err != nil {
-		// The reply may have been lost, and not what was asked for.
-		if c, look := i.admin.Show(ctx, store); look == nil && c.SHA1 == s.Fingerprint {
-			return nil
-		}
-		return a.abort(ctx, i, store, err)
+	// A commit that got no reply may be at work still. To touch its transaction then, even to end it, has HAProxy 2.6 crash.
+	err = retry(ctx, func() error { return i.admin.Commit(ctx, store) }, admin.ErrLocked)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if c, look := i.admin.Show(ctx, store); look == nil && c.SHA1 == s.Fingerprint {
+		return nil // what was lost is the reply
+	}
+	if errors.Is(err, admin.ErrUnfinished) || errors.Is(err, admin.ErrNoTransaction) {
+		return fault.Errorf(fault.Pending, "update %q in HAProxy: %w", store, err)
+	}
+	return a.abort(ctx, i, store, err)
 }
 
 // abort ends our transaction after err, so that it blocks nobody, and says what err means.
@@ -132,15 +136,13 @@ func pending(err error) error {
 	return err
 }
 
-// retry repeats what a busy HAProxy did not take.
-func retry(ctx context.Context, f func() error) error {
+// retry repeats what a busy HAProxy did not take, as one of some errors tells.
+func retry(ctx context.Context, f func() error, tells ...error) error {
 	deadline := time.Now().Add(busyTime)
 	for {
 		err := f()
-		if !errors.Is(err, admin.ErrLocked) && !errors.Is(err, admin.ErrEmpty) || time.Now().After(deadline) {
-			return err
-		}
-		if pause(ctx, busyPoll) != nil {
+		busy := slices.ContainsFunc(tells, func(t error) bool { return errors.Is(err, t) })
+		if !busy || time.Now().After(deadline) || pause(ctx, busyPoll) != nil {
 			return err
 		}
 	}
