@@ -79,7 +79,7 @@ func FuzzEncodings(f *testing.F) {
 		if len(tag) == 0 || len(tag) > 255 || len(value) > 10_000 || strings.ContainsFunc(tag, func(c rune) bool {
 			return c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c)
 		}) {
-			t.Skip("no CAA")
+			return // the octets are no CAA, so that there are no two forms to compare
 		}
 		wire := append([]byte{flag, byte(len(tag))}, append([]byte(tag), value...)...)
 		header := dns.RR_Header{Name: "a.example.", Rrtype: dns.TypeCAA, Class: dns.ClassINET, Ttl: 60, Rdlength: uint16(len(wire))}
