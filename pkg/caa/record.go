@@ -5,23 +5,13 @@ import (
 	"strings"
 
 	"github.com/miekg/dns"
+
+	"github.com/certhook/certhook/pkg/resolver"
 )
 
 // Text writes a record as a zone file has it, without TTL and class.
 func Text(owner string, rr *dns.CAA) string {
-	var value strings.Builder
-	for _, c := range []byte(rr.Value) {
-		switch {
-		case c == '"' || c == '\\':
-			value.WriteByte('\\')
-			value.WriteByte(c)
-		case c < ' ' || c > '~':
-			fmt.Fprintf(&value, `\%03d`, c)
-		default:
-			value.WriteByte(c)
-		}
-	}
-	return fmt.Sprintf(`%s. CAA %d %s "%s"`, owner, rr.Flag, rr.Tag, value.String())
+	return fmt.Sprintf(`%s. CAA %d %s "%s"`, owner, rr.Flag, rr.Tag, resolver.Escape(rr.Value))
 }
 
 // locking is the record of that tag that lets the account issue and nobody else.

@@ -161,28 +161,9 @@ func (p Plan) txtRecord() Record {
 	}
 }
 
-// quoted writes a TXT value as a zone file has it: strings of at most 255 octets (RFC 1035, section 3.3.14).
+// quoted writes a TXT value as a zone file has it.
 func quoted(value string) string {
-	var parts []string
-	for {
-		n := min(255, len(value))
-		var b strings.Builder
-		for _, c := range []byte(value[:n]) {
-			switch {
-			case c == '"' || c == '\\':
-				b.WriteByte('\\')
-				b.WriteByte(c)
-			case c < ' ' || c > '~':
-				fmt.Fprintf(&b, `\%03d`, c)
-			default:
-				b.WriteByte(c)
-			}
-		}
-		parts = append(parts, `"`+b.String()+`"`)
-		if value = value[n:]; value == "" {
-			return strings.Join(parts, " ")
-		}
-	}
+	return `"` + strings.Join(resolver.CharacterStrings(value), `" "`) + `"`
 }
 
 // checkTXT looks whether the gateway sees the value: without an authoritative answer every resolver that

@@ -158,7 +158,7 @@ func FuzzTXT(f *testing.F) {
 			return
 		}
 		m := new(dns.Msg)
-		m.Answer = []dns.RR{txt("a.example.", characterStrings(string(value))...)}
+		m.Answer = []dns.RR{txt("a.example.", CharacterStrings(string(value))...)}
 		packet, err := m.Pack()
 		if err != nil {
 			t.Fatal(err)

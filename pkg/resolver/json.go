@@ -92,7 +92,7 @@ func (r jsonRecord) rr() (dns.RR, error) {
 		return generic(header, rest)
 	}
 	if r.Type == dns.TypeTXT && !strings.HasPrefix(r.Data, `"`) {
-		return &dns.TXT{Hdr: header, Txt: characterStrings(r.Data)}, nil
+		return &dns.TXT{Hdr: header, Txt: CharacterStrings(r.Data)}, nil
 	}
 	if r.Type == dns.TypeCAA {
 		return caaText(header, r.Data)

@@ -117,26 +117,31 @@ func characterString(s string) ([]byte, error) {
 	return value, nil
 }
 
-// characterStrings cuts a value into strings of at most 255 octets, escaped as miekg/dns keeps them.
-func characterStrings(value string) []string {
+// Escape writes octets as they stand between quotes in a zone file (RFC 1035, section 5.1), which is how
+// miekg/dns keeps the strings of a TXT.
+func Escape(value string) string {
+	var b strings.Builder
+	for _, c := range []byte(value) {
+		switch {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ' || c > '~':
+			fmt.Fprintf(&b, `\%03d`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// CharacterStrings cuts a value into strings of at most 255 octets (RFC 1035, section 3.3), each escaped.
+func CharacterStrings(value string) []string {
 	var list []string
 	for {
 		part := value[:min(255, len(value))]
-		value = value[len(part):]
-		var b strings.Builder
-		for _, c := range []byte(part) {
-			switch {
-			case c == '"' || c == '\\':
-				b.WriteByte('\\')
-				b.WriteByte(c)
-			case c < ' ' || c > '~':
-				fmt.Fprintf(&b, `\%03d`, c)
-			default:
-				b.WriteByte(c)
-			}
-		}
-		list = append(list, b.String())
-		if value == "" {
+		list = append(list, Escape(part))
+		if value = value[len(part):]; value == "" {
 			return list
 		}
 	}
