@@ -37,21 +37,15 @@ func AccountFor(configDir, server string, names []string) (Account, error) {
 	return ReadBook(configDir, server).For(names)
 }
 
-// AccountForName returns the account that certificates for a name belong to: that of the lineages that have
-// the name or its wildcard, or else the server's only account. The name may be a wildcard. The errors are
-// those of [AccountFor]; lineages that disagree are [SeveralAccounts], theirs alone. Whoever asks for many
-// names reads a [Book].
-func AccountForName(configDir, server, name string) (Account, error) {
-	return ReadBook(configDir, server).ForName(name)
-}
-
 // For is [AccountFor].
 func (b *Book) For(names []string) (Account, error) {
 	names = baseNames(names)
 	return b.choose(func(l Lineage) bool { return len(names) > 0 && slices.Equal(baseNames(l.Names), names) })
 }
 
-// ForName is [AccountForName].
+// ForName returns the account that certificates for a name belong to: that of the lineages that have the name or
+// its wildcard, or else the server's only account. The name may be a wildcard. The errors are those of
+// [AccountFor]; lineages that disagree are [SeveralAccounts], theirs alone.
 func (b *Book) ForName(name string) (Account, error) {
 	base := strings.TrimPrefix(canonical(name), "*.")
 	return b.choose(func(l Lineage) bool { return slices.Contains(baseNames(l.Names), base) })

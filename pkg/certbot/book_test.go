@@ -61,7 +61,7 @@ func TestAccountForName(t *testing.T) {
 		"*.broken.example.com": nil,
 	} {
 		for _, lookUp := range []func() (Account, error){
-			func() (Account, error) { return AccountForName(c.path, production, name) },
+			func() (Account, error) { return ReadBook(c.path, production).ForName(name) },
 			func() (Account, error) { return book.ForName(name) },
 		} {
 			got, err := lookUp()
@@ -87,7 +87,7 @@ func TestAccountForName(t *testing.T) {
 			}
 		}
 	}
-	if got, err := AccountForName(c.path, staging, "new.example.com"); err != nil || got.URI != uri(9) {
+	if got, err := ReadBook(c.path, staging).ForName("new.example.com"); err != nil || got.URI != uri(9) {
 		t.Errorf("the only one: %v, %v", got, err)
 	}
 	if got, err := AccountFor(c.path, production, nil); err == nil {
@@ -152,7 +152,7 @@ func TestNoAccount(t *testing.T) {
 			if tt.prepare != nil {
 				tt.prepare(c)
 			}
-			_, err := AccountForName(c.path, tt.server, "svc.example.com")
+			_, err := ReadBook(c.path, tt.server).ForName("svc.example.com")
 			none, ok := errors.AsType[*NoAccount](err)
 			if !ok || !errors.Is(err, ErrNoAccount) || fault.KindOf(err) != fault.Usage {
 				t.Fatalf("got %v", err)
