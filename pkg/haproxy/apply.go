@@ -116,7 +116,8 @@ func (a *Applier) converge(ctx context.Context, m *memory, states []State) error
 			again = true
 			continue
 		case pass >= maxPasses:
-			return fault.Errorf(fault.Pending, "HAProxy keeps changing: it was updated %d times and shows something else again", pass)
+			return fault.Errorf(fault.Pending, "HAProxy keeps changing: it was updated %d times and shows something else again", pass).
+				WithHint("something else updates or reloads it, too; the next run tries again")
 		}
 		again = false
 		a.unproven(m, hot, reload)

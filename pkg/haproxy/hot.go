@@ -176,7 +176,7 @@ func (i *instance) free(ctx context.Context, a *Applier) error {
 			}
 		case time.Now().After(deadline):
 			return fault.Errorf(fault.Pending, "somebody else has a transaction open in HAProxy, for %q", list.Transaction).
-				WithHint("if nobody is at work there: echo \"abort ssl cert %s\" | socat %s -", list.Transaction, i.admin.Path)
+				WithHint("the next run tries again; if nobody is at work there, a reload of HAProxy ends it")
 		default:
 			if err := pause(ctx, busyPoll); err != nil {
 				return err

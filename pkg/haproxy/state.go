@@ -39,7 +39,8 @@ func (a *Applier) lock(ctx context.Context) (unlock func(), err error) {
 	case ok:
 		return func() { _ = l.Unlock() }, nil
 	case ctx.Err() != nil:
-		return nil, fault.Errorf(fault.Pending, "another haproxy-apply is at work and does not come to an end")
+		return nil, fault.Errorf(fault.Pending, "another haproxy-apply has been at work for more than %v", lockTime).
+			WithHint("the next run tries again; to see what it does: pgrep -a haproxy-apply, and the log")
 	}
 	return nil, unwritable(l.Path(), err)
 }
