@@ -60,16 +60,14 @@ func (g *Guide) checkCAA(ctx context.Context, p Plan, gr *ground) Finding {
 	for _, n := range r.Notes {
 		f.Notes = append(f.Notes, n.String())
 	}
-	switch {
+	switch whom := p.allowed(s); {
+	case whom == someOnly:
+		f.Status, f.Detail = Unknown, fmt.Sprintf("CAA of %s lets some accounts issue, and which one certbot will use cannot be told", s.Owner)
 	case !r.Allowed:
 		f.Status, f.Detail = Wrong, "CAA forbids it: "+r.Fault.String()
 	case !p.Include[CAA]:
 		f.Status, f.Detail = OK, "CAA does not forbid it"
 		return f
-	case r.Lock == caa.Locked && p.CAA.Problem != "":
-		f.Status, f.Detail = Unknown, fmt.Sprintf("CAA of %s ties it to an account, whether to this machine's cannot be told", s.Owner)
-	case r.Lock == caa.Locked && len(p.CAA.Accounts) > 1:
-		f.Status, f.Detail = Unknown, fmt.Sprintf("CAA of %s ties it to the account %s, one of several that certbot has; whether it will use that one cannot be told", s.Owner, q.Account)
 	case r.Lock == caa.Locked:
 		f.Status, f.Detail = OK, fmt.Sprintf("CAA of %s lets the account issue and nobody else", s.Owner)
 		return f
@@ -82,6 +80,39 @@ func (g *Guide) checkCAA(ctx context.Context, p Plan, gr *ground) Finding {
 	}
 	f.Advice = p.advice(q, gr.around(p, s), r)
 	return f
+}
+
+// whom is which of the accounts that may be ours a set lets issue.
+type whom int
+
+const (
+	none whom = iota
+	someOnly
+	all
+)
+
+// nobodys is an account that no record names.
+const nobodys = "https://nobody.invalid/account"
+
+// allowed tells whom the set lets issue: of several accounts, or of an unknown one, that need not be ours.
+func (p Plan) allowed(s caa.Set) whom {
+	accounts := p.CAA.Accounts
+	if len(accounts) == 0 {
+		accounts = []string{nobodys, ""} // any one that no record names, and the one that suits best
+	}
+	n := 0
+	for _, account := range accounts {
+		if caa.Evaluate(p.question(account), s).Allowed {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return none
+	case len(accounts):
+		return all
+	}
+	return someOnly
 }
 
 // gaps tells every record that opens a lock.

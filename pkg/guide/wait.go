@@ -28,7 +28,7 @@ func (g *Guide) Wait(ctx context.Context, plans []Plan, before []Result, timeout
 		began := time.Now()
 		whole := results == nil || Fine(results)
 		if whole {
-			results = merge(results, g.Check(ctx, plans))
+			results = merge(ctx, results, g.Check(ctx, plans))
 		} else {
 			results = g.pass(ctx, plans, results)
 		}
@@ -66,18 +66,20 @@ func (g *Guide) pass(ctx context.Context, plans []Plan, before []Result) []Resul
 	for j, r := range g.Check(ctx, again) {
 		results[open[j]] = r
 	}
-	return merge(before, results)
+	return merge(ctx, before, results)
 }
 
-// merge takes what was found now, but for what only a time-out says: a definite answer outlives that.
-func merge(before, now []Result) []Result {
+// merge takes what was found now. Where nobody tells any more a definite no stays, so that it is not drowned; what was
+// fine is not, unless it is the end of the time that has cut the questions off.
+func merge(ctx context.Context, before, now []Result) []Result {
 	if before == nil {
 		return now
 	}
 	for i := range now {
 		for k, f := range now[i].Findings {
-			if f.Status == Unknown && before[i].Findings[k].Status != Unknown {
-				now[i].Findings[k] = before[i].Findings[k]
+			was := before[i].Findings[k]
+			if f.Status == Unknown && was.Status != Unknown && (!was.Fine() || ctx.Err() != nil) {
+				now[i].Findings[k] = was
 			}
 		}
 	}

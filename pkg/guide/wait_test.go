@@ -3,6 +3,8 @@ package guide
 import (
 	"testing"
 	"time"
+
+	"github.com/miekg/dns"
 )
 
 // The wait ends as soon as everything stands, and asks no more about what stood before.
@@ -61,6 +63,29 @@ func TestWaitRemembers(t *testing.T) {
 		t.Errorf("challenge: %+v", f)
 	}
 	if f := finding(t, results, CAA); f.Status != Open {
+		t.Errorf("CAA: %+v", f)
+	}
+}
+
+// What was fine does not stay so when nobody tells any more.
+func TestWaitForgetsWhatWasFine(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.Add("example.com", "svc.example.com A 192.0.2.1")
+	s.Add("example.com", caaRR)
+	passes := 0
+	results := s.Wait(t.Context(), []Plan{plan(t, domain)}, nil, 8*time.Second, func([]Result) {
+		if passes++; passes == 1 {
+			s.Add("example.com", cnameRR)
+			for _, server := range s.production {
+				server.SetRcodeFor(domain, dns.RcodeServerFailure)
+			}
+			for _, r := range s.resolvers {
+				r.SetRcodeFor(domain, dns.RcodeServerFailure)
+			}
+		}
+	})
+	if f := finding(t, results, CAA); f.Status != Unknown {
 		t.Errorf("CAA: %+v", f)
 	}
 }

@@ -155,3 +155,39 @@ func TestSeveralAccounts(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// What lets one account issue and not another is no leave for an account that nobody knows, whatever the settings
+// accept and in whatever order the accounts stand.
+func TestUnknownAccount(t *testing.T) {
+	const another = `svc.example.com CAA 0 issue "letsencrypt.org;accounturi=https://ca.example/999"`
+	unknown := func(p *Plan) { p.CAA.Accounts, p.CAA.Problem = nil, "run certbot register" }
+	bare := func(p *Plan) { delete(p.Include, CAA) }
+	tests := []struct {
+		name string
+		zone []string
+		plan []func(*Plan)
+		want Status
+	}{
+		{name: "tied to somebody, account unknown", zone: []string{another, `svc.example.com CAA 0 issue "ca.example"`}, plan: []func(*Plan){unknown}, want: Unknown},
+		{name: "the same, unasked", zone: []string{another}, plan: []func(*Plan){unknown, bare}, want: Unknown},
+		{name: "open, account unknown", zone: []string{`svc.example.com CAA 0 issue "letsencrypt.org"`}, plan: []func(*Plan){unknown}, want: Open},
+		{name: "another CA, account unknown", zone: []string{`svc.example.com CAA 0 issue "ca.example"`}, plan: []func(*Plan){unknown}, want: Wrong},
+		{name: "tied to one of two", zone: []string{caaRR, `svc.example.com CAA 0 issue "ca.example"`}, plan: []func(*Plan){func(p *Plan) { p.CAA.Accounts = []string{account, other} }}, want: Unknown},
+		{name: "the other way round", zone: []string{caaRR, `svc.example.com CAA 0 issue "ca.example"`}, plan: []func(*Plan){func(p *Plan) { p.CAA.Accounts = []string{other, account} }}, want: Unknown},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			s.AllowMissingCAA = true
+			s.Add("example.com", "svc.example.com A 192.0.2.1")
+			for _, rr := range tt.zone {
+				s.Add("example.com", rr)
+			}
+			f := finding(t, s.Check(t.Context(), []Plan{plan(t, domain, tt.plan...)}), CAA)
+			if f.Status != tt.want || f.Accepted != (tt.want == Open) {
+				t.Errorf("%+v, want %s", f, tt.want)
+			}
+		})
+	}
+}
