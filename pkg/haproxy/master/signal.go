@@ -74,15 +74,18 @@ func (how How) bySignal(ctx context.Context) (Outcome, error) {
 
 // watch is what can be seen of a master and its workers without a socket.
 type watch struct {
-	ready   bool // that the master listened to signals before all that follows was looked at
-	workers []int
 	state   Proc // as the master has written it down; Reloads is 0 where it has not
 	settled bool // nothing changes in state any more
+	ready   bool // the master listens to signals
+	workers []int
 }
 
+// look keeps an order: a master that starts itself anew writes down the new count and deafens itself at once, and
+// listens again only when its worker is there. So who has seen the new count, and then that it listens, sees the
+// worker; the other way round it may have listened before all that.
 func (p Process) look(ctx context.Context) (w watch, err error) {
-	w.ready = p.ready()
 	w.state, w.settled = p.state()
+	w.ready = p.ready()
 	w.workers, err = p.workers(ctx)
 	return w, err
 }
