@@ -23,6 +23,8 @@ type instance struct {
 	master  *master.CLI   // nil where there is no master socket
 	stores  admin.List    // what is in memory; empty while HAProxy is down
 	up      bool
+	// hidden are the environment variables that the configuration refers to and that only a running HAProxy could tell.
+	hidden []string
 
 	byFile map[identity][]string // stores by the file that they come from
 	byPath map[string][]string
@@ -42,11 +44,7 @@ func (a *Applier) look(ctx context.Context) (*instance, error) {
 	} else if !errors.Is(err, master.ErrNone) {
 		return nil, err
 	}
-	var reader conf.Reader
-	if i.process != nil {
-		reader.Dir = i.process.Dir
-	}
-	if i.conf, err = reader.Read(i.files); err != nil {
+	if err := a.configuration(i); err != nil {
 		return nil, err
 	}
 	if path := first(a.StatsSocket, i.adminSocket()); path != "" {
@@ -72,6 +70,29 @@ func (a *Applier) look(ctx context.Context) (*instance, error) {
 		return nil, pending(err)
 	}
 	return i, nil
+}
+
+// configuration reads HAProxy's configuration with HAProxy's own directory and environment. Ours, which certbot or a
+// shell has made, would lead to other files.
+func (a *Applier) configuration(i *instance) error {
+	var reader conf.Reader
+	var unseen error
+	if i.process != nil {
+		reader.Dir = i.process.Dir
+		reader.Lookup, unseen = i.process.Environment()
+	}
+	var err error
+	if i.conf, err = reader.Read(i.files); err != nil {
+		return err
+	}
+	switch {
+	case i.process == nil:
+		i.hidden = i.conf.Unset
+	case unseen != nil && len(i.conf.Unset) > 0:
+		return fault.Errorf(fault.Usage, "HAProxy's configuration refers to its environment (%s): %w", strings.Join(i.conf.Unset, ", "), unseen).
+			WithHint("run it as root, or as the user that HAProxy runs as")
+	}
+	return nil
 }
 
 func first(candidates ...string) string {

@@ -71,14 +71,21 @@ func (a *Applier) reload(ctx context.Context, i *instance, states []*State) {
 	}
 }
 
-// check asks HAProxy whether it would start.
+// check asks HAProxy whether it would start. While it does not run, nobody knows the environment with which it would,
+// and where the configuration refers to that, a refusal proves nothing: HAProxy may be waiting for this very file.
 func (a *Applier) check(ctx context.Context, i *instance) error {
 	a.step("check")
 	p := i.process
 	if p == nil {
 		p = &master.Process{}
 	}
-	return p.Check(ctx, i.files)
+	err := p.Check(ctx, i.files)
+	if fault.KindOf(err) == fault.Usage && len(i.hidden) > 0 {
+		a.Log.Warn("whether HAProxy takes the certificates cannot be checked before it runs: its configuration refers to environment variables",
+			"names", strings.Join(i.hidden, " "), "check", err)
+		return nil
+	}
+	return err
 }
 
 // replace puts a lineage's PEM in its place, and keeps what stood there until it is known to be good.

@@ -25,8 +25,8 @@ type TB interface {
 }
 
 // Options vary a HAProxy. The zero value is the usual one: a master with its socket, a stats socket of level admin,
-// and one TLS bind that loads the folder of certificates. In Certs, BindOptions, Binds, Global, More and Files, {dir}
-// stands for HAProxy.Dir and {certs} for HAProxy.CertDir.
+// and one TLS bind that loads the folder of certificates. In Certs, BindOptions, Binds, Global, More, Files and Env,
+// {dir} stands for HAProxy.Dir and {certs} for HAProxy.CertDir.
 type Options struct {
 	NoMaster       bool   // one process, without -W; the pidfile is written for it, as an init script does
 	Systemd        bool   // -Ws in place of -W
@@ -39,6 +39,7 @@ type Options struct {
 	// Binds are further listeners of the same frontend, each what follows the address: "ssl crt {certs}/ accept-proxy".
 	Binds        []string
 	Files        map[string]string   // by their paths below Dir, such as a crt-list; ca.pem, a root of nobody's, is there
+	Env          []string            // NAME=value: more of its environment than this process has
 	Global, More string              // more lines of the global section, more sections
 	Credential   *syscall.Credential // of the master and everything after it; the folders are this user's
 }

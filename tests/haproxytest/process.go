@@ -61,6 +61,14 @@ func (h *HAProxy) arguments() []string {
 	return args
 }
 
+func (h *HAProxy) environ() []string {
+	env := os.Environ()
+	for _, variable := range h.o.Env {
+		env = append(env, h.expand(variable))
+	}
+	return env
+}
+
 func (h *HAProxy) start() error {
 	// As a file, not a pipe: a worker that outlives its master would hold the pipe open.
 	output, err := os.OpenFile(h.logFile(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -71,6 +79,7 @@ func (h *HAProxy) start() error {
 	loaded := h.count(success)
 	cmd := exec.Command(h.program, h.arguments()...)
 	cmd.Dir = "/"
+	cmd.Env = h.environ()
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setpgid:    true,            // the workers of every reload are in the master's group
@@ -213,6 +222,7 @@ func (h *HAProxy) Reload() error {
 func (h *HAProxy) Check() error {
 	cmd := exec.Command(h.program, "-c", "-f", h.Config)
 	cmd.Dir = "/"
+	cmd.Env = h.environ()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: h.o.Credential}
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, output)

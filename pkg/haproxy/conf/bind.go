@@ -184,7 +184,7 @@ func (p *parser) expandAddress(text string) string {
 		if braces {
 			text = strings.TrimPrefix(text, "}")
 		}
-		value, _ := p.getenv(name)
+		value, _ := p.used(name)
 		b.WriteString(value)
 	}
 }

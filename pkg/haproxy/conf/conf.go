@@ -19,6 +19,8 @@ type Config struct {
 	CrtBase      string
 	PIDFile      string
 	MasterWorker bool // by the configuration; -W says it on the command line
+	// Unset are the environment variables that it refers to and that are not set, but those that HAProxy sets itself.
+	Unset []string
 }
 
 // Bind is a bind line with TLS. The one of a peers section stands for all that it says of its listener.

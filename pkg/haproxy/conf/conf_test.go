@@ -208,7 +208,7 @@ func TestUnreadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"none", "d"} {
-		_, err := Read([]string{filepath.Join(dir, path)})
+		_, err := Reader{}.Read([]string{filepath.Join(dir, path)})
 		if fault.KindOf(err) != fault.Usage || !errors.Is(err, fs.ErrNotExist) || fault.HintOf(err) == "" {
 			t.Errorf("%s: error %v", path, err)
 		}
@@ -223,9 +223,24 @@ func TestUnreadable(t *testing.T) {
 func TestSectionsEndWithTheirFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"1.cfg": "frontend f\n", "2.cfg": "bind :1 ssl crt a\n", "3.cfg": "global\n\tcrt-base /c\n", "4.cfg": "frontend g\n bind :2 ssl crt b"})
-	c, err := Read([]string{dir})
+	c, err := Reader{}.Read([]string{dir})
 	if err != nil || len(c.Binds) != 1 || c.Binds[0].Proxy != "g" || !slices.Equal(c.Binds[0].Certs, []string{"/c/b"}) {
 		t.Errorf("%+v, error %v", c.Binds, err)
+	}
+}
+
+// Our environment says nothing of HAProxy's.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("OURS", "/ours.pem")
+	const text = "global\n\tsetenv MADE /m\n\tlocalpeer \"$HAPROXY_LOCALPEER\"\nfrontend f\n\tbind ${GONE}:1 ssl crt \"$OURS\" crt \"$MADE\" crt \"$ONE\" crt \"$OURS\"\n"
+	c := read(t, text)
+	if len(c.Binds) != 1 || slices.Contains(c.Binds[0].Certs, "/ours.pem") || !slices.Equal(c.Unset, []string{"OURS", "GONE"}) {
+		t.Errorf("%+v", c)
+	}
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"x.cfg": text})
+	if c, err := (Reader{Dir: dir}).Read([]string{"x.cfg"}); err != nil || !slices.Equal(c.Unset, []string{"OURS", "ONE", "GONE"}) {
+		t.Errorf("without an environment: %+v, error %v", c, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package conf
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -93,6 +94,21 @@ func (p *parser) getenv(name string) (string, bool) {
 	return p.Lookup(name)
 }
 
+// used is getenv for a variable that the configuration refers to.
+func (p *parser) used(name string) (string, bool) {
+	value, set := p.getenv(name)
+	if !set && name != "" && !slices.Contains(itsOwn, name) && !slices.Contains(p.c.Unset, name) {
+		p.c.Unset = append(p.c.Unset, name)
+	}
+	return value, set
+}
+
+// itsOwn are the variables that HAProxy sets before it reads its configuration (configuration manual, section 2.3).
+var itsOwn = []string{
+	"HAPROXY_LOCALPEER", "HAPROXY_CFGFILES", "HAPROXY_MWORKER", "HAPROXY_CLI", "HAPROXY_MASTER_CLI", "HAPROXY_BRANCH",
+	"HAPROXY_HTTP_LOG_FMT", "HAPROXY_HTTP_CLF_LOG_FMT", "HAPROXY_HTTPS_LOG_FMT", "HAPROXY_TCP_LOG_FMT", "HAPROXY_TCP_CLF_LOG_FMT",
+}
+
 // value is getenv with the names that HAProxy itself gives a meaning.
 func (p *parser) value(name string) (string, bool) {
 	switch name {
@@ -109,5 +125,5 @@ func (p *parser) value(name string) (string, bool) {
 	if strings.HasPrefix(name, ".") {
 		return "", false
 	}
-	return p.getenv(name)
+	return p.used(name)
 }

@@ -13,18 +13,15 @@ import (
 // Reader reads as a certain HAProxy does.
 type Reader struct {
 	Dir    string                           // HAProxy's working directory; "" for ours
-	Lookup func(name string) (string, bool) // HAProxy's environment; nil for ours
+	Lookup func(name string) (string, bool) // HAProxy's environment, never ours; nil for one in which nothing is set
 }
-
-// Read reads with our own working directory and environment.
-func Read(paths []string) (Config, error) { return Reader{}.Read(paths) }
 
 // Read reads files, and of folders the files *.cfg in the order of their names, as HAProxy's -f does. The error, of
 // kind Usage, means that one cannot be read.
 func (r Reader) Read(paths []string) (Config, error) {
 	p := parser{Reader: r, env: map[string]variable{}, defaults: map[string]bool{}, lists: map[string][]Listed{}}
 	if p.Lookup == nil {
-		p.Lookup = os.LookupEnv
+		p.Lookup = func(string) (string, bool) { return "", false }
 	}
 	for _, path := range paths {
 		files, err := r.expand(path)

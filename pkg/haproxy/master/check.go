@@ -71,7 +71,7 @@ func (p Process) Check(ctx context.Context, files []string) error {
 	if _, ended := errors.AsType[*exec.ExitError](err); !ended {
 		return fault.Errorf(fault.Usage, "have HAProxy check its configuration: %w", err)
 	}
-	said := alerts(out)
+	said := alerts(p.conceal(out))
 	if said == "" {
 		said = fmt.Sprintf("haproxy -c: %v", err)
 	}

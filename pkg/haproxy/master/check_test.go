@@ -92,3 +92,19 @@ func TestCheck(t *testing.T) {
 		t.Errorf("no such file: %v", err)
 	}
 }
+
+// HAProxy quotes what a configuration makes of its environment. A credential in it stays there.
+func TestCheckKeepsCredentialsToItself(t *testing.T) {
+	h := newHAProxy(t)
+	h.env = []string{"STATS_PASSWORD=hunter2hunter2", "STATS_PASSWORD_2=hunter2hunter2more", "CERT=/none/cert.pem"}
+	p := h.start().find()
+	h.configure("\"$STATS_PASSWORD\" x\n    \"$STATS_PASSWORD_2\" y\n    bind :1 ssl crt \"$CERT\"")
+	err := p.Check(t.Context(), nil)
+	_, failed := Reload(t.Context(), How{CLI: h.cli(), Process: &p})
+	for _, err := range []error{err, failed} {
+		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "/none/cert.pem") ||
+			!strings.Contains(err.Error(), "'${STATS_PASSWORD}'") || !strings.Contains(err.Error(), "'${STATS_PASSWORD_2}'") {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -2,10 +2,53 @@ package master
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
+
+// Environment returns a look-up in the environment that the process has for its configuration: what it got when it
+// began to run its program, which a master does anew at each reload. Without a process nothing is set. An error means
+// that we may not see it. The values may be credentials: they are for who reads the configuration, and for no output.
+func (p Process) Environment() (lookup func(name string) (string, bool), err error) {
+	var env []string
+	if p.PID != 0 {
+		if env, err = p.proc.environ(p.PID); err != nil {
+			return nil, fmt.Errorf("read the environment of HAProxy, process %d: %w", p.PID, err)
+		}
+	}
+	return func(name string) (string, bool) {
+		for _, v := range env { // the first one counts, as with getenv(3)
+			if value, ok := strings.CutPrefix(v, name+"="); ok {
+				return value, true
+			}
+		}
+		return "", false
+	}, nil
+}
+
+// credential is what variables with credentials are called.
+var credential = regexp.MustCompile(`(?i)PASS|SECRET|TOKEN|KEY|CRED|AUTH`)
+
+// conceal puts the names of variables that are called as credentials are in the place of their values, which HAProxy
+// quotes where it does not understand what its configuration makes of them.
+func (p Process) conceal(text string) string {
+	const shortest = 6 // octets; less is no secret, and may be part of a word
+	names := map[string]string{}
+	for _, v := range p.environ() {
+		if name, value, _ := strings.Cut(v, "="); credential.MatchString(name) && len(value) >= shortest {
+			names[value] = name
+		}
+	}
+	values := slices.SortedFunc(maps.Keys(names), func(a, b string) int { return len(b) - len(a) }) // one may begin another
+	for _, value := range values {
+		text = strings.ReplaceAll(text, value, "${"+names[value]+"}")
+	}
+	return text
+}
 
 // workers are the process ids of the HAProxies below a master, those that finish among them.
 func (p Process) workers(ctx context.Context) ([]int, error) {

@@ -160,6 +160,9 @@ func compare(before, now Proc) (verdict, string) {
 
 // explain is the error for a reload that failed. Where HAProxy has not said why, its check may.
 func (how How) explain(ctx context.Context, alerts string) error {
+	if how.Process != nil {
+		alerts = how.Process.conceal(alerts)
+	}
 	if alerts == "" && how.Process != nil {
 		if err := how.Process.Check(ctx, nil); fault.KindOf(err) == fault.Usage {
 			alerts = err.Error()
