@@ -131,3 +131,6 @@ const ChallengeLabel = "_acme-challenge"
 func Challenge(domain string) string {
 	return ChallengeLabel + "." + domain
 }
+
+// PersistLabel is the label under which a CA looks for the TXT of dns-persist-01 (draft-ietf-acme-dns-persist).
+const PersistLabel = "_validation-persist"
