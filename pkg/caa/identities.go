@@ -137,7 +137,7 @@ func parseDirectory(body []byte) ([]string, error) {
 	var names []string
 	var errs []error
 	for _, text := range directory.Meta.Identities {
-		name, err := dnsname.ParseHost(text)
+		name, err := dnsname.ParseIssuer(text)
 		switch {
 		case len(text) > dnsname.MaxName+1:
 			errs = append(errs, fmt.Errorf("a name of %d octets is no domain name", len(text)))

@@ -148,13 +148,13 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// issuerName takes a CA's name as CAA records have it: RFC 8659, section 4.2, allows host names, and CAs
-// compare them to the letter with their own, which is in lower case.
+// issuerName takes a CA's name as CAA records and those of dns-persist-01 have it: CAs compare it to the letter
+// with their own.
 func issuerName(v string) (string, error) {
 	if strings.Contains(v, ";") {
 		return "", fmt.Errorf("%q has parameters; write the CA's name alone, such as letsencrypt.org", v)
 	}
-	return dnsname.ParseHost(v)
+	return dnsname.ParseIssuer(v)
 }
 
 // aliasTarget takes a name that a CNAME can lead to.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/certhook/certhook/pkg/dnsname"
 )
 
 // parsed is what Boulder reads in a record.
@@ -30,7 +32,7 @@ func parse(record string) (parsed, error) {
 	if issuer == "" {
 		return p, errors.New("empty issuer-domain-name")
 	}
-	name, err := normalize(issuer)
+	name, err := dnsname.NormalizeIssuer(issuer)
 	if err != nil {
 		return p, fmt.Errorf("malformed issuer-domain-name %q: %w", issuer, err)
 	}
