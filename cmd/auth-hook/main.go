@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/certhook/certhook/cmd/internal/setup"
+	"github.com/certhook/certhook/cmd/internal/hooks"
 	"github.com/certhook/certhook/pkg/challenge"
 	hookcli "github.com/certhook/certhook/pkg/cli"
 )
@@ -36,7 +36,7 @@ func newApp(environ []string) *cli.App {
 		"server shows it. With several names, the last call writes and waits for all of them.\n\n" +
 		"Certbot ignores the exit status and goes on to the CA; the reason for a failure is on stderr and in\n" +
 		"the log."
-	app.Action = setup.HookAction(environ, (*challenge.Hooks).Present, true)
+	app.Action = hooks.Action(environ, (*challenge.Hooks).Present, true)
 	app.Commands = []*cli.Command{rehearseCommand(environ)}
 	return app
 }

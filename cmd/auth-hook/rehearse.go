@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/certhook/certhook/cmd/internal/hooks"
 	"github.com/certhook/certhook/cmd/internal/setup"
 	"github.com/certhook/certhook/pkg/challenge"
 	hookcli "github.com/certhook/certhook/pkg/cli"
@@ -36,7 +37,7 @@ func rehearseCommand(environ []string) *cli.Command {
 
 func rehearse(c *cli.Context, environ []string) error {
 	if hookcli.Switch(c, "check-config") {
-		return setup.CheckConfig(c, environ)
+		return hooks.CheckConfig(c, environ)
 	}
 	if err := hookcli.NoArguments(c); err != nil {
 		return err
@@ -45,7 +46,7 @@ func rehearse(c *cli.Context, environ []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := setup.Load(c, environ)
+	s, err := hooks.Load(c, environ)
 	if err != nil {
 		return err
 	}
@@ -56,13 +57,13 @@ func rehearse(c *cli.Context, environ []string) error {
 	}
 	log, closeLog := setup.Log(c, s, people)
 	defer closeLog()
-	hooks, err := setup.Hooks(s, log)
+	h, err := hooks.New(s, log)
 	if err != nil {
 		return err
 	}
 	report := &report{asJSON: c.Bool("json"), w: c.App.Writer}
-	hooks.Observe = report.add
-	err = hooks.Rehearse(c.Context, domains)
+	h.Observe = report.add
+	err = h.Rehearse(c.Context, domains)
 	report.end(err == nil)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/certhook/certhook/cmd/internal/hooks"
 	"github.com/certhook/certhook/cmd/internal/setup"
 	"github.com/certhook/certhook/pkg/challenge"
 	hookcli "github.com/certhook/certhook/pkg/cli"
@@ -17,25 +18,25 @@ import (
 // byHand is what an operator asks for, not certbot: --list and --sweep.
 func byHand(c *cli.Context, environ []string) error {
 	if hookcli.Switch(c, "check-config") {
-		return setup.CheckConfig(c, environ)
+		return hooks.CheckConfig(c, environ)
 	}
 	if err := hookcli.NoArguments(c); err != nil {
 		return err
 	}
-	s, err := setup.Load(c, environ)
+	s, err := hooks.Load(c, environ)
 	if err != nil {
 		return err
 	}
 	log, closeLog := setup.Log(c, s, c.App.ErrWriter)
 	defer closeLog()
-	hooks, err := setup.Hooks(s, log)
+	h, err := hooks.New(s, log)
 	if err != nil {
 		return err
 	}
 	if c.Bool("list") {
-		return list(c, hooks)
+		return list(c, h)
 	}
-	text, err := hooks.SweepNow(c.Context)
+	text, err := h.SweepNow(c.Context)
 	if text != "" {
 		fmt.Fprintln(c.App.Writer, text)
 	}
@@ -43,8 +44,8 @@ func byHand(c *cli.Context, environ []string) error {
 }
 
 // list prints the journal; what of it cannot be read is an error all the same.
-func list(c *cli.Context, hooks *challenge.Hooks) error {
-	items, err := hooks.List()
+func list(c *cli.Context, h *challenge.Hooks) error {
+	items, err := h.List()
 	if c.Bool("json") {
 		enc := json.NewEncoder(c.App.Writer)
 		enc.SetIndent("", "  ")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/certhook/certhook/cmd/internal/setup"
+	"github.com/certhook/certhook/cmd/internal/hooks"
 	"github.com/certhook/certhook/pkg/challenge"
 	hookcli "github.com/certhook/certhook/pkg/cli"
 	"github.com/certhook/certhook/pkg/fault"
@@ -49,7 +49,7 @@ func newApp(environ []string) *cli.App {
 		case list || sweep:
 			return byHand(c, environ)
 		}
-		return setup.HookAction(environ, (*challenge.Hooks).CleanUp, false)(c)
+		return hooks.Action(environ, (*challenge.Hooks).CleanUp, false)(c)
 	}
 	return app
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/certhook/certhook/cmd/internal/hooks"
 	"github.com/certhook/certhook/cmd/internal/setup"
 	hookcli "github.com/certhook/certhook/pkg/cli"
 	"github.com/certhook/certhook/pkg/config"
@@ -37,12 +38,12 @@ func scopeCommand(environ []string) *cli.Command {
 		),
 		Action: func(c *cli.Context) error {
 			if hookcli.Switch(c, "check-config") {
-				return setup.CheckConfig(c, environ)
+				return hooks.CheckConfig(c, environ)
 			}
 			if err := hookcli.NoArguments(c); err != nil {
 				return err
 			}
-			s, err := setup.Load(c, environ)
+			s, err := hooks.Load(c, environ)
 			if err != nil {
 				return err
 			}
@@ -57,7 +58,7 @@ func scope(c *cli.Context, s *config.Settings) error {
 	if err != nil {
 		return err
 	}
-	driver, err := setup.Provider(s)
+	driver, err := hooks.Provider(s)
 	if err != nil {
 		return err
 	}

@@ -19,13 +19,13 @@ func LoadApply(c *cli.Context, environ []string) (*config.Settings, error) {
 	return config.Load(config.Options{Environ: environ, File: hookcli.ConfigFile(c), Apply: true})
 }
 
-// CheckApply is [CheckConfig] for haproxy-apply.
+// CheckApply is hooks.CheckConfig for haproxy-apply.
 func CheckApply(c *cli.Context, environ []string) error {
 	s, err := config.Load(config.Options{Environ: environ, File: hookcli.ConfigFile(c), Apply: true, Strict: true})
 	if err != nil {
 		return err
 	}
-	sayFine(c, s)
+	SayFine(c, s)
 	return nil
 }
 

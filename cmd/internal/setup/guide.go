@@ -18,13 +18,13 @@ func LoadGuide(c *cli.Context, environ []string, flags, flagNames map[string]str
 	})
 }
 
-// CheckGuide is [CheckConfig] for dnsguide.
+// CheckGuide is hooks.CheckConfig for dnsguide.
 func CheckGuide(c *cli.Context, environ []string) error {
 	s, err := config.Load(config.Options{Environ: environ, File: hookcli.ConfigFile(c), Guide: true, NeedSetup: true, Strict: true})
 	if err != nil {
 		return err
 	}
-	sayFine(c, s)
+	SayFine(c, s)
 	return nil
 }
 
@@ -32,7 +32,7 @@ func CheckGuide(c *cli.Context, environ []string) error {
 // know nothing of each other. This machine's own resolver finds servers where no other can be reached, but
 // it is no witness: it may show a view that nobody outside has.
 func Resolution(s *config.Settings) (*authority.Client, resolver.Panel, error) {
-	all, err := endpoints(s)
+	all, err := Endpoints(s)
 	if err != nil {
 		return nil, resolver.Panel{}, err
 	}

@@ -1,52 +1,22 @@
-// Package setup builds what the hooks need from the settings. It is the one place where settings meet
-// the packages that do the work.
+// Package setup builds what the programs need from the settings. With package hooks it is the one place where
+// settings meet the packages that do the work.
 package setup
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
-	"sync"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/certhook/certhook/pkg/caa"
-	"github.com/certhook/certhook/pkg/challenge"
 	hookcli "github.com/certhook/certhook/pkg/cli"
 	"github.com/certhook/certhook/pkg/config"
-	"github.com/certhook/certhook/pkg/delegation"
 	"github.com/certhook/certhook/pkg/fault"
-	"github.com/certhook/certhook/pkg/journal"
-	"github.com/certhook/certhook/pkg/propagation"
-	"github.com/certhook/certhook/pkg/provider"
-	"github.com/certhook/certhook/pkg/provider/cloudflare"
-	"github.com/certhook/certhook/pkg/provider/rfc2136"
 	"github.com/certhook/certhook/pkg/resolver"
 )
 
-// Load reads the settings that the command line, environ and the file give.
-func Load(c *cli.Context, environ []string) (*config.Settings, error) {
-	return config.Load(config.Options{Environ: environ, File: hookcli.ConfigFile(c), NeedProvider: true})
-}
-
-// CheckConfig does what --check-config asks for: it reads the settings strictly and says on stdout that
-// they are fine, or returns everything that is wrong.
-func CheckConfig(c *cli.Context, environ []string) error {
-	s, err := config.Load(config.Options{Environ: environ, File: hookcli.ConfigFile(c), NeedProvider: true, Strict: true})
-	if err != nil {
-		return err
-	}
-	if _, err := Provider(s); err != nil {
-		return err
-	}
-	sayFine(c, s)
-	return nil
-}
-
-// sayFine is what a check of settings ends with if nothing is wrong with them.
-func sayFine(c *cli.Context, s *config.Settings) {
+// SayFine is what a check of settings ends with if nothing is wrong with them.
+func SayFine(c *cli.Context, s *config.Settings) {
 	Warn(c, s)
 	from := s.File
 	if from == "" {
@@ -80,84 +50,9 @@ func Log(c *cli.Context, s *config.Settings, stderr io.Writer) (log *slog.Logger
 	return log, closeLog
 }
 
-// Hooks builds the hooks' use case.
-func Hooks(s *config.Settings, log *slog.Logger) (*challenge.Hooks, error) {
-	store, err := journal.Open(s.StateDir)
-	if err != nil {
-		return nil, err
-	}
-	dnsProvider, err := Provider(s)
-	if err != nil {
-		return nil, err
-	}
-	endpoints, err := endpoints(s)
-	if err != nil {
-		return nil, err
-	}
-	client, panel, err := Resolution(s)
-	if err != nil {
-		return nil, err
-	}
-	return &challenge.Hooks{
-		Targets: delegation.Settings{
-			Aliases: s.Aliases, Pins: s.Pins, Zones: s.AliasFor, Hashed: s.HashedLabels,
-		},
-		TTL:             s.ChallengeTTL,
-		Provider:        dnsProvider,
-		ProviderName:    s.DNSProvider,
-		PinnedZoneID:    s.CloudflareZoneIDs[""],
-		ProviderTimeout: s.ProviderTimeout,
-		DNS:             client,
-		Panel:           panel,
-		Issuance:        challenge.Issuance{Server: s.ACMEServer, CertbotDir: s.CertbotConfigDir, Issuers: issuers(s)},
-		Propagation: propagation.Options{
-			Mode: propagation.Mode(s.Propagation), Timeout: s.PropagationTimeout, Extra: s.PropagationWait, Resolvers: endpoints,
-		},
-		Settle:         s.PropagationSettle,
-		AbortOnFailure: s.AbortOnFailure,
-		Journal:        store,
-		Log:            log,
-	}, nil
-}
-
-// issuers returns a function that tells what CAA records call the CA. It asks the CA once at most, and only
-// where neither the settings nor we know.
-func issuers(s *config.Settings) func(context.Context) ([]string, error) {
-	var mu sync.Mutex
-	asked := false
-	var names []string
-	var err error
-	return func(ctx context.Context) ([]string, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if !asked {
-			names, err = caa.Issuer(ctx, nil, s.IssuerDomain, s.ACMEServer)
-			asked = true
-		}
-		return names, err
-	}
-}
-
-// Provider returns the driver that the settings choose. It asks nothing yet.
-func Provider(s *config.Settings) (provider.Provider, error) {
-	switch s.DNSProvider {
-	case config.Cloudflare:
-		named := maps.Clone(s.CloudflareZoneIDs)
-		delete(named, "") // whose zone it is DNS tells: Hooks.PinnedZoneID
-		return cloudflare.New(cloudflare.Config{Token: s.CloudflareToken.Reveal(), Zones: named, APIURL: s.CloudflareAPIURL})
-	case config.RFC2136:
-		return rfc2136.New(rfc2136.Config{
-			Server: s.RFC2136Server, Zone: s.RFC2136Zone,
-			KeyName: s.RFC2136TSIGName, KeySecret: s.RFC2136TSIGSecret.Reveal(), KeyAlgorithm: s.RFC2136TSIGAlgorithm,
-		})
-	}
-	return nil, fault.Errorf(fault.Usage, "DNS_PROVIDER=%s: certhook has no such driver", s.DNSProvider).
-		WithHint("those that it has are %s and %s", config.Cloudflare, config.RFC2136)
-}
-
-// endpoints are the recursive resolvers to ask: the configured ones, or else public ones and, after
+// Endpoints are the recursive resolvers to ask: the configured ones, or else public ones and, after
 // them, this machine's own.
-func endpoints(s *config.Settings) ([]resolver.Endpoint, error) {
+func Endpoints(s *config.Settings) ([]resolver.Endpoint, error) {
 	if len(s.Resolvers) == 0 {
 		// Without a resolv.conf the public ones have to do.
 		system, _ := resolver.SystemEndpoints("/etc/resolv.conf")

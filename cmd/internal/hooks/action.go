@@ -1,4 +1,4 @@
-package setup
+package hooks
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/certhook/certhook/cmd/internal/setup"
 	"github.com/certhook/certhook/pkg/certbot"
 	"github.com/certhook/certhook/pkg/challenge"
 	hookcli "github.com/certhook/certhook/pkg/cli"
@@ -18,10 +19,10 @@ import (
 // Work is Present or CleanUp.
 type Work func(*challenge.Hooks, context.Context, certbot.Challenge, challenge.Caller) (string, error)
 
-// HookAction is what a manual hook does when certbot calls it without arguments: it reads the challenge
+// Action is what a manual hook does when certbot calls it without arguments: it reads the challenge
 // and the settings, works, and prints one line. The outcome also goes to the log, since certbot -q shows
 // nothing of a hook.
-func HookAction(environ []string, work Work, aborts bool) cli.ActionFunc {
+func Action(environ []string, work Work, aborts bool) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if hookcli.Switch(c, "check-config") {
 			return CheckConfig(c, environ)
@@ -35,7 +36,7 @@ func HookAction(environ []string, work Work, aborts bool) cli.ActionFunc {
 		}
 		// Settings that are refused still say where the log is and whether to abort.
 		s, loadErr := Load(c, environ)
-		log, closeLog := Log(c, s, c.App.ErrWriter)
+		log, closeLog := setup.Log(c, s, c.App.ErrWriter)
 		defer closeLog()
 		last := err == nil && ch.Last()
 		if err == nil {
@@ -61,11 +62,11 @@ func HookAction(environ []string, work Work, aborts bool) cli.ActionFunc {
 }
 
 func run(ctx context.Context, s *config.Settings, log *slog.Logger, ch certbot.Challenge, work Work) (string, error) {
-	hooks, err := Hooks(s, log)
+	h, err := New(s, log)
 	if err != nil {
 		return "", err
 	}
-	return work(hooks, ctx, ch, hooks.FindCaller())
+	return work(h, ctx, ch, h.FindCaller())
 }
 
 // aborted reports whether certbot is to be stopped: because the order was aborted, or because its last call
