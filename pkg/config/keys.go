@@ -16,9 +16,12 @@ type Key struct {
 	Help    string // one sentence without a full stop
 	Secret  bool
 
-	set      func(s *Settings, v string) error // nil for a key that nothing reads yet
-	forGuide bool                              // dnsguide alone reads it, see Options.Guide
-	forApply bool                              // haproxy-apply alone reads it, see Options.Apply
+	set func(s *Settings, v string) error // nil for a key that nothing reads yet
+
+	// Who alone reads it, see Options; everybody where none is set.
+	forGuide, forApply, forPersist bool
+	// ofProvider is set for what persist-issue never reads.
+	ofProvider bool
 	// sameAs names the key that this one is another name of.
 	sameAs string
 }
@@ -56,41 +59,41 @@ var keys = []Key{
 	},
 
 	{
-		Name: "DNS_PROVIDER", Help: "cloudflare or rfc2136; needed only where credentials for both are set",
+		Name: "DNS_PROVIDER", ofProvider: true, Help: "cloudflare or rfc2136; needed only where credentials for both are set",
 		set: func(s *Settings, v string) error { return into(&s.DNSProvider)(oneOf(v, Cloudflare, RFC2136)) },
 	},
 	{
-		Name: "CLOUDFLARE_API_TOKEN", Secret: true, Help: "API token with DNS:Edit and Zone:Read for the alias zone alone",
+		Name: "CLOUDFLARE_API_TOKEN", ofProvider: true, Secret: true, Help: "API token with DNS:Edit and Zone:Read for the alias zone alone",
 		set: func(s *Settings, v string) error { return into(&s.CloudflareToken)(token(v)) },
 	},
 	{
-		Name: "CLOUDFLARE_ZONE_ID", Help: "id of the zone, or zone=id for several; spares the look-up, so that a token with DNS:Edit alone suffices",
+		Name: "CLOUDFLARE_ZONE_ID", ofProvider: true, Help: "id of the zone, or zone=id for several; spares the look-up, so that a token with DNS:Edit alone suffices",
 		set: func(s *Settings, v string) error { return into(&s.CloudflareZoneIDs)(zoneIDs(v)) },
 	},
 	{
-		Name: "CLOUDFLARE_API_URL", Help: "base URL of the API, for a proxy; unset, Cloudflare's own",
+		Name: "CLOUDFLARE_API_URL", ofProvider: true, Help: "base URL of the API, for a proxy; unset, Cloudflare's own",
 		set: func(s *Settings, v string) error { return into(&s.CloudflareAPIURL)(baseURL(v)) },
 	},
 	{
-		Name: "RFC2136_SERVER", Help: "primary server that takes dynamic updates, host or host:port",
+		Name: "RFC2136_SERVER", ofProvider: true, Help: "primary server that takes dynamic updates, host or host:port",
 		set: func(s *Settings, v string) error { return into(&s.RFC2136Server)(hostPort(v, "53")) },
 	},
 	{
-		Name: "RFC2136_TSIG_NAME", Help: "name of the key that signs updates; without one the server has to know this machine by its address",
+		Name: "RFC2136_TSIG_NAME", ofProvider: true, Help: "name of the key that signs updates; without one the server has to know this machine by its address",
 		set: func(s *Settings, v string) error { return into(&s.RFC2136TSIGName)(dnsname.Parse(v)) },
 	},
 	{
-		Name: "RFC2136_TSIG_SECRET", Secret: true, Help: "the key itself, in base64",
+		Name: "RFC2136_TSIG_SECRET", ofProvider: true, Secret: true, Help: "the key itself, in base64",
 		set: func(s *Settings, v string) error { return into(&s.RFC2136TSIGSecret)(base64Secret(v)) },
 	},
 	{
-		Name: "RFC2136_TSIG_ALGORITHM", Default: "hmac-sha256", Help: "hmac-sha1, hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512",
+		Name: "RFC2136_TSIG_ALGORITHM", ofProvider: true, Default: "hmac-sha256", Help: "hmac-sha1, hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512",
 		set: func(s *Settings, v string) error {
 			return into(&s.RFC2136TSIGAlgorithm)(oneOf(v, "hmac-sha1", "hmac-sha224", "hmac-sha256", "hmac-sha384", "hmac-sha512"))
 		},
 	},
 	{
-		Name: "RFC2136_ZONE", Help: "the only zone to write to; unset, it is found",
+		Name: "RFC2136_ZONE", ofProvider: true, Help: "the only zone to write to; unset, it is found",
 		set: func(s *Settings, v string) error { return into(&s.RFC2136Zone)(dnsname.Parse(v)) },
 	},
 	{
@@ -249,19 +252,45 @@ var keys = []Key{
 		set: func(s *Settings, v string) error { return into(&s.HAProxy.MaxPayload)(octets(v)) },
 	},
 
-	{Name: "PERSIST_DRAFT", Default: "01", Help: "draft of dns-persist-01 that records are written for"},
-	{Name: "PERSIST_UNTIL", Help: "when a record stops being valid"},
-	{Name: "PERSIST_ACCOUNT", Help: "account that persist-issue uses"},
-	{Name: "PERSIST_BUDGET", Default: "300s", Help: "how long one order may take"},
-	{Name: "ACME_PROFILE", Help: "certificate profile to ask the CA for"},
-	{Name: "ACME_EAB_KID", Help: "key id of an external account binding"},
-	{Name: "ACME_EAB_HMAC", Secret: true, Help: "key of an external account binding"},
+	{
+		Name: "PERSIST_DRAFT", forGuide: true, forPersist: true, Help: "draft of dns-persist-01 that records are for, 01 or 02; unset, the one that the CA offers, or else 01",
+		set: func(s *Settings, v string) error { return into(&s.Persist.Draft)(draft(v)) },
+	},
+	{
+		Name: "PERSIST_UNTIL", forGuide: true, forPersist: true, Help: "when new records stop holding: a day (2027-06-30, to its end in UTC), an RFC 3339 time, or seconds since 1970; unset, never",
+		set: func(s *Settings, v string) error { return into(&s.Persist.Until)(instant(v)) },
+	},
+	{
+		Name: "PERSIST_ACCOUNT", forPersist: true, Help: "ACME account that persist-issue uses: own, certbot, or an account's URI; unset, its own if it has one, or else certbot's",
+		set: func(s *Settings, v string) error { return into(&s.Persist.Account)(accountChoice(v)) },
+	},
+	{
+		Name: "PERSIST_BUDGET", Default: "300s", forPersist: true, Help: "how long one order may take, at least 1 s; half of it at most is spent on waiting for records",
+		set: func(s *Settings, v string) error {
+			return into(&s.Persist.Budget)(within(v, time.Second, 24*time.Hour))
+		},
+	},
+	{
+		Name: "ACME_PROFILE", forPersist: true, Help: "certificate profile to ask the CA for; unset, the CA chooses",
+		set: func(s *Settings, v string) error { return into(&s.Persist.Profile)(word(v)) },
+	},
+	{
+		Name: "ACME_EAB_KID", forPersist: true, Help: "key id of an external account binding, for a CA that asks for one",
+		set: func(s *Settings, v string) error { return into(&s.Persist.EABKid)(word(v)) },
+	},
+	{
+		Name: "ACME_EAB_HMAC", Secret: true, forPersist: true, Help: "key of an external account binding, in base64url as the CA hands it out",
+		set: func(s *Settings, v string) error { return into(&s.Persist.EABHMAC)(base64URLSecret(v)) },
+	},
+	{
+		Name: "ACME_EMAIL", forPersist: true, Help: "contact address of a new ACME account",
+		set: func(s *Settings, v string) error { return into(&s.Persist.Email)(email(v)) },
+	},
 
 	{Name: "DOMAIN", Help: "domain that the container serves"},
 	{Name: "DOMAINS", Help: "domains that the container serves"},
 	{Name: "ROUTING_MAP", Help: "domain to backend"},
 	{Name: "TARGET_ENDPOINT", Help: "backend of a single domain"},
-	{Name: "ACME_EMAIL", Help: "contact address of the ACME account"},
 	{Name: "RENEW_INTERVAL", Help: "how often the container renews"},
 	{Name: "ON_FAILURE", Help: "what the container does when it cannot get a certificate"},
 }

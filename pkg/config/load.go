@@ -30,7 +30,11 @@ func Load(opts Options) (*Settings, error) {
 	}
 	l.checkUnknown()
 	l.checkDelegation()
-	l.checkProvider()
+	if l.opts.Persist {
+		l.checkPersist()
+	} else {
+		l.checkProvider()
+	}
 	l.checkServer()
 	l.checkSetup()
 	return l.s, errors.Join(l.problems...)
@@ -72,13 +76,11 @@ func (l *loader) warn(place, key, format string, args ...any) {
 
 // reads reports whether the program that asks for the settings uses the key.
 func (l *loader) reads(key Key) bool {
-	switch {
-	case key.set == nil:
+	switch o := l.opts; {
+	case key.set == nil, key.ofProvider && o.Persist:
 		return false
-	case key.forGuide:
-		return l.opts.Guide || l.opts.NeedSetup || l.opts.Strict
-	case key.forApply:
-		return l.opts.Apply || l.opts.Strict
+	case key.forGuide || key.forApply || key.forPersist:
+		return o.Strict || key.forGuide && (o.Guide || o.NeedSetup) || key.forApply && o.Apply || key.forPersist && o.Persist
 	}
 	return true
 }

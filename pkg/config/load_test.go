@@ -66,11 +66,12 @@ func TestDefaults(t *testing.T) {
 		WebhookTimeout:       15 * time.Second,
 		ChallengeType:        ChallengeDNS01,
 		TXTPrefix:            "_dstack-app-address",
+		Persist:              Persist{Budget: 5 * time.Minute},
 		HAProxy:              HAProxy{CertDir: "/etc/haproxy/certs", Config: []string{"/etc/haproxy/haproxy.cfg"}, MaxPayload: 15360},
 		StateDir:             "/var/lib/certhook",
 		LogFile:              "/var/log/certhook/certhook.log",
 	}
-	for _, opts := range []Options{{}, {Guide: true}, {NeedSetup: true}, {Strict: true}} {
+	for _, opts := range []Options{{}, {Guide: true}, {NeedSetup: true}, {Persist: true}, {Strict: true}} {
 		if got := load(t, opts); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v:\ngot  %+v\nwant %+v", opts, got, want)
 		}
@@ -167,6 +168,17 @@ func TestEachKey(t *testing.T) {
 		{[]string{"HAPROXY_VERIFY=OFF"}, func(s *Settings) any { return s.HAProxy.Verify }, []string{VerifyOff}},
 		{[]string{"HAPROXY_GROUP=haproxy"}, func(s *Settings) any { return s.HAProxy.Group }, "haproxy"},
 		{[]string{"HAPROXY_MAX_PAYLOAD=131072"}, func(s *Settings) any { return s.HAProxy.MaxPayload }, 131072},
+		{[]string{"PERSIST_DRAFT=-02"}, func(s *Settings) any { return s.Persist.Draft }, "02"},
+		{[]string{"PERSIST_DRAFT=1"}, func(s *Settings) any { return s.Persist.Draft }, "01"},
+		{[]string{"PERSIST_UNTIL=2027-06-30"}, func(s *Settings) any { return s.Persist.Until }, time.Date(2027, 6, 30, 23, 59, 59, 0, time.UTC)},
+		{[]string{"PERSIST_UNTIL=2027-06-30T14:00:00+02:00"}, func(s *Settings) any { return s.Persist.Until }, time.Date(2027, 6, 30, 12, 0, 0, 0, time.UTC)},
+		{[]string{"PERSIST_UNTIL=1798675200"}, func(s *Settings) any { return s.Persist.Until }, time.Unix(1798675200, 0).UTC()},
+		{[]string{"PERSIST_ACCOUNT=certbot"}, func(s *Settings) any { return s.Persist.Account }, AccountCertbot},
+		{[]string{"PERSIST_ACCOUNT=https://ca.example/acct/1"}, func(s *Settings) any { return s.Persist.Account }, "https://ca.example/acct/1"},
+		{[]string{"PERSIST_BUDGET=10"}, func(s *Settings) any { return s.Persist.Budget }, 10 * time.Second},
+		{[]string{"ACME_PROFILE=shortlived"}, func(s *Settings) any { return s.Persist.Profile }, "shortlived"},
+		{[]string{"ACME_EAB_KID=kid-1", "ACME_EAB_HMAC=c2Vjc_-V0A=="}, func(s *Settings) any { return s.Persist.EABKid + " " + s.Persist.EABHMAC.Reveal() }, "kid-1 c2Vjc_-V0A"},
+		{[]string{"ACME_EMAIL=you@example.com"}, func(s *Settings) any { return s.Persist.Email }, "you@example.com"},
 		{[]string{"CERTHOOK_STATE_DIR=/srv/./state"}, func(s *Settings) any { return s.StateDir }, "/srv/state"},
 		{[]string{"CERTHOOK_LOG=/srv/log"}, func(s *Settings) any { return s.LogFile }, "/srv/log"},
 	} {
@@ -330,7 +342,7 @@ func TestNeedProvider(t *testing.T) {
 }
 
 func TestUnknownKeys(t *testing.T) {
-	file := write(t, "c.env", "CERTHOOK_LOGS=/x\nHTTP_PROXY=x\nDOMAIN=svc.example.com\nACME_EAB_HMAC_FILE=/x\nCERTHOOK_CONFIG=/x\n", 0o600)
+	file := write(t, "c.env", "CERTHOOK_LOGS=/x\nHTTP_PROXY=x\nDOMAIN=svc.example.com\nCERTHOOK_CONFIG=/x\n", 0o600)
 	env := []string{"ACME_CHALLENGE_LABLE=hashed", "CLOUDFLARE_EMAIL=me@example.com", "PATH=/bin"}
 	s := load(t, Options{File: file, Environ: env})
 	want := []string{"environment: ACME_CHALLENGE_LABLE: ", file + ":1: CERTHOOK_LOGS: ", file + ":2: HTTP_PROXY: "}

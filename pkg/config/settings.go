@@ -27,6 +27,9 @@ type Options struct {
 	NeedSetup bool
 	// Apply reads the keys of haproxy-apply too. No other program stops over them.
 	Apply bool
+	// Persist reads the keys of persist-issue too, and none of a DNS provider's: that program has no use for them, and
+	// warns where one is set.
+	Persist bool
 	// Strict is Guide, and makes an unknown key an error instead of a warning (--check-config).
 	Strict bool
 }
@@ -77,6 +80,8 @@ type Settings struct {
 	DstackAppID      string
 	DstackInstanceID string
 
+	Persist Persist // of persist-issue; without Options.Persist, or for what dnsguide reads too Options.Guide, these are the defaults
+
 	HAProxy HAProxy // of haproxy-apply; without Options.Apply these are the defaults
 
 	StateDir string
@@ -88,6 +93,24 @@ type Settings struct {
 	challengeMap []mapEntry // as written, before it is checked against Aliases
 	staging      bool       // ACME_STAGING, before it is checked against ACME_SERVER
 }
+
+// Persist is how certificates are got by dns-persist-01.
+type Persist struct {
+	Draft   string        // "01", "02", or "" for what the CA offers
+	Until   time.Time     // when new records stop holding; zero: never
+	Account string        // AccountCertbot, AccountOwn, an account's URI, or "" for the one that there is
+	Budget  time.Duration // of one order
+	Email   string        // contact of a new account; "" for none
+	Profile string        // certificate profile to ask for; "" leaves it to the CA
+	EABKid  string        // external account binding (RFC 8555, section 7.3.4); "" for none
+	EABHMAC Secret        // its key, in base64url without padding
+}
+
+// Values of [Persist].Account.
+const (
+	AccountCertbot = "certbot"
+	AccountOwn     = "own"
+)
 
 // HAProxy is where HAProxy is and how it is reached. Paths are absolute; "" leaves it to HAProxy's configuration and
 // the running process.
