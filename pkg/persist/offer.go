@@ -48,6 +48,17 @@ func ParseOffer(directory, challenge []byte) (Offer, error) {
 		return Offer{}, fmt.Errorf("the challenge is of type %q, not dns-persist-01", chall.Type)
 	}
 	o := Offer{Account: chall.Account, Prefix: dir.Meta.Prefix}
+	if o.Account != "" {
+		if err := Draft01.checkAccount(o.Account); err != nil {
+			return Offer{}, fmt.Errorf("the challenge's accounturi: %w", err)
+		}
+	}
+	if o.Prefix != "" {
+		// As it will stand before a hash.
+		if err := Draft02.checkAccount(HashedAccount(o.Prefix, "*", "", "")); err != nil {
+			return Offer{}, fmt.Errorf("the directory's accountHashPrefix: %w", err)
+		}
+	}
 	var names []string
 	switch {
 	case challenge == nil && o.Prefix != "":

@@ -21,7 +21,7 @@ var latest = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 // Record lets one account have certificates for the names it stands at.
 type Record struct {
 	Issuer   string    // what the CA calls itself, as [ParseIssuer] returns it
-	Account  string    // the account's URL for [Draft01]; what [HashedAccount] makes of it for [Draft02]
+	Account  string    // the account's URL, or what else the challenge has as accounturi, for [Draft01]; for [Draft02] what [HashedAccount] makes of it
 	Wildcard bool      // lets the account have a wildcard of the domain, too
 	Until    time.Time // the last second in which the record holds; zero: no end
 	Draft    Draft
@@ -49,6 +49,10 @@ func (r Record) Validate() error {
 // hashed is the end of an accounturi of draft -02.
 var hashed = regexp.MustCompile(`sha-256/[A-Za-z0-9_-]{43}$`)
 
+// uri are the characters that a URI may have (RFC 3986, section 2), but for the semicolon, which ends a parameter. Quotes
+// and backslashes are none of them, which CAs that compare the presentation form would not read back.
+var uri = regexp.MustCompile(`^[A-Za-z0-9._~:/?#\[\]@!$&'()*+,=%-]*$`)
+
 // checkAccount reports what keeps an account from standing in a record of the draft.
 func (d Draft) checkAccount(account string) error {
 	u, err := url.Parse(account)
@@ -57,11 +61,13 @@ func (d Draft) checkAccount(account string) error {
 		return errors.New("the account's URI is missing")
 	case len(account) > maxAccount:
 		return fmt.Errorf("the account's URI has %d octets, at most %d are allowed", len(account), maxAccount)
-	case strings.ContainsFunc(account, func(c rune) bool { return !valueChar(c) }):
+	case !uri.MatchString(account):
 		return fmt.Errorf("the account's URI %q has a character that a record cannot hold", account)
-	case err != nil || u.Scheme == "":
+	case err != nil:
+		return fmt.Errorf("%q is not an account's URI", account)
+	case u.Scheme == "":
 		return fmt.Errorf("%q is not an account's URI: it has no scheme", account)
-	case d == Draft01 && u.Host == "":
+	case (u.Scheme == "https" || u.Scheme == "http") && u.Host == "":
 		return fmt.Errorf("%q is not an account's URL: it has no host", account)
 	case d == Draft02 && !hashed.MatchString(account):
 		return fmt.Errorf("%q is not the hash of an account, which draft -02 wants", account)
