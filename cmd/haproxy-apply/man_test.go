@@ -13,7 +13,11 @@ func TestManPage(t *testing.T) {
 : the lineages; one name in both is refused
 
 **/etc/haproxy/certs/LINEAGE.pem**
-: what HAProxy loads: certificate, chain and key; mode 0600, or 0640 with HAPROXY_GROUP
+: what HAProxy loads: certificate, chain and key; mode 0600, or 0640 with HAPROXY_GROUP. Where there is a bundle in its
+place, LINEAGE.pem.rsa and LINEAGE.pem.ecdsa, the lineages LINEAGE and LINEAGE-rsa or LINEAGE-ecdsa have their halves
+
+**/etc/haproxy/certs/LINEAGE.pem.ocsp**, **.issuer**, **.sctl**
+: never written; where there is one, HAProxy is reloaded, after its own check of what belongs together
 
 **/var/lib/certhook/haproxy**
 : the lock, the files that a reload is about to replace, and for which certificates --then has had success

@@ -17,7 +17,6 @@ import (
 type desired struct {
 	bundle *bundle.Bundle
 	pem    []byte // canonical
-	file   string
 }
 
 // lineages reads those that are named, or all. One that cannot be used is a state with an error and stops
@@ -50,13 +49,18 @@ func (a *Applier) lineages(ctx context.Context, names []string) ([]State, error)
 	for _, name := range slices.Compact(names) {
 		s := State{Name: name, File: filepath.Join(a.CertDir, name+".pem"), Action: None}
 		if s.desired, s.Err = a.read(ctx, root[name], name); s.Err == nil {
-			s.desired.file = s.File
 			leaf := s.desired.bundle.Leaf()
+			if file, err := a.place(name, leaf); err != nil {
+				s.Err = err
+			} else {
+				s.File = file
+			}
 			s.Names, s.NotAfter = leaf.DNSNames, leaf.NotAfter
 			s.Serial, s.Fingerprint = s.desired.bundle.Serial(), s.desired.bundle.Fingerprint()
 		}
 		states = append(states, s)
 	}
+	apart(states)
 	return states, nil
 }
 

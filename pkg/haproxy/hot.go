@@ -26,6 +26,9 @@ func (a *Applier) canHot(i *instance, s *State) bool {
 	if i.admin == nil || len(s.Memory) == 0 || description(s.desired.bundle.Leaf()) > maxDescription {
 		return false // a new file, or one whose transaction could not be looked at
 	}
+	if len(i.companions(s.File)) > 0 && i.reloadable(a) == nil {
+		return false // set drops what belongs to a certificate, and a .issuer that is another's keeps HAProxy from starting
+	}
 	for _, h := range s.Memory {
 		// HAProxy keeps a .crt and its .key apart, and takes a command for neither.
 		if strings.HasSuffix(h.Name, ".crt") || admin.Size(h.Name, s.desired.pem) >= a.maxPayload() {
@@ -169,7 +172,7 @@ func (i *instance) free(ctx context.Context, a *Applier) error {
 		switch {
 		case list.Transaction == "":
 			return nil
-		case slices.Contains(i.ours, list.Transaction):
+		case a.ours(i, list.Transaction):
 			a.step("abort " + list.Transaction)
 			if err := i.admin.Abort(ctx, list.Transaction); err != nil {
 				return fault.Errorf(fault.Pending, "end the transaction that an earlier run has left: %w", err)

@@ -29,7 +29,6 @@ type instance struct {
 	byFile map[identity][]string // stores by the file that they come from
 	byPath map[string][]string
 	certs  map[string]admin.Certificate // what some of the stores hold
-	ours   []string                     // stores that come from files of lineages, which nobody else changes
 }
 
 // look finds out about the instance.
@@ -61,9 +60,6 @@ func (a *Applier) look(ctx context.Context) (*instance, error) {
 	case err == nil:
 		i.up = true
 		i.index()
-		for name := range a.found {
-			i.ours = append(i.ours, i.storesOf(filepath.Join(a.CertDir, name+".pem"))...)
-		}
 	case errors.Is(err, admin.ErrDown):
 		i.up = i.process != nil
 	default:
@@ -95,6 +91,18 @@ func (a *Applier) configuration(i *instance) error {
 	return nil
 }
 
+// ours reports whether a store comes from a lineage's file, which nobody else changes.
+func (a *Applier) ours(i *instance, store string) bool {
+	for name := range a.found {
+		for _, file := range a.places(name) {
+			if slices.Contains(i.storesOf(file), store) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func first(candidates ...string) string {
 	for _, c := range candidates {
 		if c != "" {
@@ -122,16 +130,16 @@ func (i *instance) masterSocket() string {
 	return ""
 }
 
-// loads reports whether a bind gets a file, by itself, with its folder or by a list. A list that cannot be read may
-// have it.
-func loads(b conf.Bind, file string) bool {
+// loads reports whether a bind gets a file, by itself, in a bundle, with its folder or by a list. A list that cannot be
+// read may have it.
+func loads(c conf.Config, b conf.Bind, file string) bool {
 	for _, cert := range b.Certs {
-		if path := b.Path(cert); samePath(path, file) || samePath(path, filepath.Dir(file)) {
+		if path := b.Path(cert); samePath(path, file) || samePath(path, filepath.Dir(file)) || bundled(c, path, file) {
 			return true
 		}
 	}
 	for _, l := range b.Listed {
-		if samePath(b.Path(l.Cert), file) {
+		if path := b.Path(l.Cert); samePath(path, file) || bundled(c, path, file) {
 			return true
 		}
 	}
@@ -158,7 +166,7 @@ func (a *Applier) targets(i *instance, file string) []target {
 		return list
 	}
 	for _, b := range i.conf.Binds {
-		if !loads(b, file) {
+		if !loads(i.conf, b, file) {
 			continue
 		}
 		for _, address := range b.Addresses {
@@ -173,7 +181,7 @@ func (a *Applier) targets(i *instance, file string) []target {
 
 // unused is an error where no bind would ever show a file.
 func (a *Applier) unused(i *instance, file string) error {
-	if a.Probes != nil || a.ProbesOff || slices.ContainsFunc(i.conf.Binds, func(b conf.Bind) bool { return loads(b, file) }) {
+	if a.Probes != nil || a.ProbesOff || slices.ContainsFunc(i.conf.Binds, func(b conf.Bind) bool { return loads(i.conf, b, file) }) {
 		return nil
 	}
 	return fault.Errorf(fault.Usage, "no TLS bind in %s loads %q", strings.Join(i.files, ", "), file).

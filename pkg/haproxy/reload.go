@@ -33,6 +33,7 @@ func (a *Applier) reload(ctx context.Context, i *instance, states []*State) {
 		}
 		if s.Err = a.replace(s); s.Err == nil {
 			installed = append(installed, s)
+			a.stale(i, s)
 		}
 	}
 	// Only now, since a configuration may name a file that is not there yet.
@@ -126,7 +127,11 @@ func (a *Applier) sort(ctx context.Context, i *instance, states []*State, refuse
 				continue
 			}
 		}
-		s.Err = fault.Errorf(fault.Refused, "HAProxy does not take the certificate of %q, and its file is as it was: %w", s.Name, refused)
+		err := fault.Errorf(fault.Refused, "HAProxy does not take the certificate of %q, and its file is as it was: %w", s.Name, refused)
+		if beside := i.companions(s.File); len(beside) > 0 {
+			err = err.WithHint("it is loaded together with %s; remove what belongs to another certificate", strings.Join(beside, ", "))
+		}
+		s.Err = err
 	}
 	return good
 }

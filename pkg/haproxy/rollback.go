@@ -15,7 +15,7 @@ import (
 )
 
 // The files that a reload replaces are kept in the state directory until HAProxy's own check has passed with
-// the new ones: <name>.pem as it was, or an empty <name>.none where there was none.
+// the new ones: each as it was, or an empty <file>.none where there was none.
 
 func (a *Applier) keptDir() string { return filepath.Join(a.StateDir, "haproxy", "replaced") }
 
@@ -28,7 +28,7 @@ func (a *Applier) keep(file string) error {
 	name := filepath.Join(a.keptDir(), filepath.Base(file))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		name = strings.TrimSuffix(name, ".pem") + ".none"
+		name += ".none"
 	case err != nil:
 		return fault.Errorf(fault.Usage, "keep %q: %w", file, err)
 	}
@@ -56,11 +56,11 @@ func (a *Applier) restore() error {
 	for _, e := range kept {
 		from := filepath.Join(a.keptDir(), e.Name())
 		if name, none := strings.CutSuffix(e.Name(), ".none"); none {
-			file := filepath.Join(a.CertDir, name+".pem")
+			file := filepath.Join(a.CertDir, name)
 			if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return unwritable(file, err)
 			}
-		} else if strings.HasSuffix(e.Name(), ".pem") {
+		} else if !strings.HasPrefix(e.Name(), ".") { // not what writing one has left
 			old, err := os.ReadFile(from)
 			if err != nil {
 				return unwritable(from, err)

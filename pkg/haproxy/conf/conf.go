@@ -19,6 +19,8 @@ type Config struct {
 	CrtBase      string
 	PIDFile      string
 	MasterWorker bool // by the configuration; -W says it on the command line
+	// Extra are the kinds of files that HAProxy looks for beside a certificate (ssl-load-extra-files).
+	Extra []string
 	// Unset are the environment variables that it refers to and that are not set, but those that HAProxy sets itself.
 	Unset []string
 }

@@ -244,6 +244,17 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+func TestExtraFiles(t *testing.T) {
+	for text, want := range map[string]string{"": "bundle sctl ocsp issuer key", "none": "none", "ocsp bundle": "ocsp bundle", "none\n\tssl-load-extra-files all": "bundle sctl ocsp issuer key"} {
+		if text != "" {
+			text = "global\n\tssl-load-extra-files " + text + "\n"
+		}
+		if c := read(t, text); strings.Join(c.Extra, " ") != want {
+			t.Errorf("%q: %q, want %q", text, c.Extra, want)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add("global\n\tcrt-base /c\n\tsetenv A \"$A$A\"\n\tstats socket /s level admin\nfrontend f\n\tbind \"[::]:44${X}\",quic4@:1,${X} ssl crt 'a' verify none\n.if 1\n.endif\n")
 	f.Add("peers p\n\tdefault-bind ssl crt a\ndefaults d from e\n\tdisabled\nlisten l from d\nbind :\\x31 ssl crt-list /dev/null \"${ONE[*]-z}\"\nglobal\n\tresetenv A\n\tdefault-path origin /\n\tunix-bind prefix p\n")

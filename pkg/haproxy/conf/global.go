@@ -10,6 +10,10 @@ import (
 // maxValue bounds what setenv can make of a variable: as much as Linux hands to a program (MAX_ARG_STRLEN).
 const maxValue = 128 << 10
 
+// extra is what HAProxy looks for beside a certificate unless it is told otherwise: the halves of a bundle, and files
+// with more about the certificate.
+var extra = []string{"bundle", "sctl", "ocsp", "issuer", "key"}
+
 // variable is an environment variable as the configuration has left it.
 type variable struct {
 	value string
@@ -44,6 +48,10 @@ func (p *parser) global(line words) {
 	case "stats":
 		if line.at(1) == "socket" {
 			p.statsSocket(line.at(2), line.from(3))
+		}
+	case "ssl-load-extra-files":
+		if p.c.Extra = line.from(1); line.at(1) == "all" {
+			p.c.Extra = extra
 		}
 	case "setenv", "presetenv", "unsetenv", "resetenv":
 		p.setenv(keyword, line.from(1))

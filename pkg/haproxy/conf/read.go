@@ -19,7 +19,7 @@ type Reader struct {
 // Read reads files, and of folders the files *.cfg in the order of their names, as HAProxy's -f does. The error, of
 // kind Usage, means that one cannot be read.
 func (r Reader) Read(paths []string) (Config, error) {
-	p := parser{Reader: r, env: map[string]variable{}, defaults: map[string]bool{}, lists: map[string][]Listed{}}
+	p := parser{Reader: r, c: Config{Extra: extra}, env: map[string]variable{}, defaults: map[string]bool{}, lists: map[string][]Listed{}}
 	if p.Lookup == nil {
 		p.Lookup = func(string) (string, bool) { return "", false }
 	}
