@@ -55,7 +55,7 @@ unit: setup ## unit tests, with the race detector, and the seeds of the fuzz tar
 e2e: setup ## end-to-end tests: certbot, a CA and DNS in a network namespace (as root)
 	$(GO) test -count=1 -timeout 30m $(E2E)
 
-differential: setup ## our reading of CAA against Boulder's own: N=20000 random questions, SEED= of a run to repeat
+differential: setup ## our reading of CAA and validation records against Boulder's own: N=20000 random questions, SEED= of a run to repeat
 	BOULDER_N=$(N) BOULDER_SEED=$(SEED) $(BOULDER) test -vet=off -count=1 -timeout 3h -v ./...
 
 # The comparison is for the processor and the end-to-end tests mostly wait, so that both go together.

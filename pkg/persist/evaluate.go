@@ -93,11 +93,13 @@ func last(ends []time.Time) time.Time {
 
 // foreign is the reason for a record that is not of this CA, as far as can be read.
 func foreign(q Question, txt string, p parsed, err error) Reason {
-	r := Reason{Record: txt, Foreign: true, Wrong: "it is for another CA", Expected: q.Issuer, Seen: p.issuer}
-	if p.issuer == "" {
-		r.Wrong, r.Expected = "it names no CA: "+err.Error(), ""
+	switch {
+	case p.issuer != "":
+		return Reason{Record: txt, Foreign: true, Wrong: "it is for another CA", Expected: q.Issuer, Seen: p.issuer}
+	case err != nil:
+		return Reason{Record: txt, Foreign: true, Wrong: "it names no CA: " + err.Error()}
 	}
-	return r
+	return Reason{Record: txt, Foreign: true, Wrong: "it names no CA but the root"}
 }
 
 // refusal says why a record of this CA does not hold, in Boulder's words and in ours, "" if it does.

@@ -36,6 +36,7 @@ func TestEvaluate(t *testing.T) {
 		{name: "two dots", txts: list(i + "..;accounturi=" + u), want: "unauthorized", why: "another CA"},
 		{name: "an underscore", txts: list("lets_encrypt.org;accounturi=" + u), want: "unauthorized", why: "names no CA"},
 		{name: "empty issuer", txts: list(";accounturi=" + u), want: "unauthorized", why: "names no CA"},
+		{name: "the root", txts: list(".;accounturi=" + u), want: "unauthorized", why: "names no CA"},
 		{name: "another CA", txts: list("other.example;accounturi=" + u), want: "unauthorized", why: "another CA"},
 		{name: "another CA, malformed", txts: list("other.example;accounturi=" + u + ";"), want: "unauthorized", why: "another CA"},
 		{name: "another TXT", txts: list("v=spf1 -all"), want: "unauthorized", why: "names no CA"},

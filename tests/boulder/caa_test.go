@@ -8,39 +8,18 @@ package boulder
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"testing"
 
 	"github.com/certhook/certhook/pkg/caa"
+	"github.com/certhook/certhook/tests/boulder/numbers"
 	"github.com/certhook/certhook/tests/boulder/oracle"
 )
 
-// fromEnv returns how many questions to make up, and from which seed.
-func fromEnv(t *testing.T) (n, seed uint64) {
-	t.Helper()
-	n, seed = 20000, rand.Uint64()
-	for name, value := range map[string]*uint64{"BOULDER_N": &n, "BOULDER_SEED": &seed} {
-		if text := os.Getenv(name); text != "" {
-			var err error
-			if *value, err = strconv.ParseUint(text, 10, 64); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-		}
-	}
-	t.Logf("%d questions of BOULDER_SEED=%d", n, seed)
-	return n, seed
-}
-
-// enough is the number of questions from which on there has to be something of everything among them.
-const enough = 5000
-
 // Boulder and we say the same of whatever records there are.
 func TestRandomQuestions(t *testing.T) {
-	n, seed := fromEnv(t)
+	n, seed := numbers.FromEnv(t)
 	all := newTally()
 	var mu sync.Mutex // of all
 	var wg sync.WaitGroup
@@ -61,7 +40,7 @@ func TestRandomQuestions(t *testing.T) {
 	}
 	wg.Wait()
 	t.Log(all)
-	if n >= enough && !t.Failed() {
+	if n >= numbers.Enough && !t.Failed() {
 		all.check(t)
 	}
 }

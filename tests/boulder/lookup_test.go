@@ -12,6 +12,7 @@ import (
 
 	"github.com/certhook/certhook/pkg/authority"
 	"github.com/certhook/certhook/pkg/caa"
+	"github.com/certhook/certhook/tests/boulder/numbers"
 	"github.com/certhook/certhook/tests/boulder/oracle"
 )
 
@@ -19,7 +20,7 @@ import (
 // as Boulder's questions to its resolver: on the way up, along CNAMEs, at wildcards, across zone cuts, and where
 // a name fails. There is one for ten of the other questions: each takes dozens of messages.
 func TestRandomLookups(t *testing.T) {
-	n, seed := fromEnv(t)
+	n, seed := numbers.FromEnv(t)
 	const (
 		ratio  = 10
 		world  = 250 // questions in one world
@@ -66,7 +67,7 @@ func TestRandomLookups(t *testing.T) {
 		})
 	}
 	t.Log(all)
-	if n >= enough && !t.Failed() {
+	if n >= numbers.Enough && !t.Failed() {
 		all.has(t, lookups)
 	}
 }

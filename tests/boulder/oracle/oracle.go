@@ -41,8 +41,10 @@ const questionTimeout = 20 * time.Second
 // Oracle is a Boulder that can be asked. It answers one question after the other.
 type Oracle struct {
 	resolver doh
-	va       *va.ValidationAuthorityImpl
-	mu       sync.Mutex // of the question whose DNS the resolver shows
+	client   bdns.Client
+	clock    clock.FakeClock
+	va       *va.ValidationAuthorityImpl // of Let's Encrypt
+	mu       sync.Mutex                  // of the question whose DNS the resolver shows
 }
 
 // Question is a certificate that an account wants.
@@ -55,7 +57,7 @@ type Question struct {
 // Answer is Boulder's.
 type Answer struct {
 	Allowed bool
-	Type    string // of the ACME problem otherwise: caa, dns
+	Type    string // of the ACME problem otherwise: caa, dns, malformed, unauthorized
 	Detail  string
 }
 
@@ -70,17 +72,25 @@ func New(tb testing.TB) *Oracle {
 	if err != nil {
 		tb.Fatalf("oracle: name Boulder its resolver: %v", err)
 	}
-	silent := log.StdoutLogger(-1)
-	client := bdns.New(questionTimeout, server, prometheus.NewRegistry(), clock.New(), 1, "oracle", silent,
+	o.client = bdns.New(questionTimeout, server, prometheus.NewRegistry(), clock.New(), 1, "oracle", log.StdoutLogger(-1),
 		&tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12})
-	o.va, err = va.NewValidationAuthorityImpl(client, nil, "oracle", Issuer, prometheus.NewRegistry(), clock.New(), silent,
-		[]string{accounts, oldAccounts},
+	o.clock = clock.NewFake()
+	if o.va, err = o.authority(Issuer, accounts, oldAccounts); err != nil {
+		tb.Fatalf("oracle: %v", err)
+	}
+	return o
+}
+
+// authority makes a validation authority of a CA of that name, whose accounts have those URIs, less their number.
+func (o *Oracle) authority(issuer string, accounts ...string) (*va.ValidationAuthorityImpl, error) {
+	v, err := va.NewValidationAuthorityImpl(o.client, nil, "oracle", issuer, prometheus.NewRegistry(), o.clock, log.StdoutLogger(-1),
+		accounts,
 		"oracle", "ARIN", // a perspective that is not the primary one looks for no others
 		func(netip.Addr) error { return nil }, 0, true, nil, 0, 0)
 	if err != nil {
-		tb.Fatalf("oracle: start Boulder's validation authority: %v", err)
+		return nil, fmt.Errorf("start Boulder's validation authority: %w", err)
 	}
-	return o
+	return v, nil
 }
 
 // CAA asks whether the CAA records in that DNS let the CA issue.
@@ -99,8 +109,12 @@ func (o *Oracle) CAA(ctx context.Context, dns Asker, q Question) (Answer, error)
 	if err := errors.Join(err, ctx.Err(), o.resolver.failure()); err != nil {
 		return Answer{}, fmt.Errorf("ask Boulder about %q: %w", q.Domain, err)
 	}
-	if p := result.Problem; p != nil {
-		return Answer{Type: p.ProblemType, Detail: p.Detail}, nil
+	return answered(result.Problem), nil
+}
+
+func answered(p *proto.ProblemDetails) Answer {
+	if p != nil {
+		return Answer{Type: p.ProblemType, Detail: p.Detail}
 	}
-	return Answer{Allowed: true}, nil
+	return Answer{Allowed: true}
 }
