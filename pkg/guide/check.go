@@ -41,6 +41,9 @@ func (g *Guide) checks(p Plan) []func(context.Context, Plan, *ground) Finding {
 	if p.wantsGateway() {
 		list = append(list, g.checkCNAME)
 	}
+	if p.wantsAddress() {
+		list = append(list, g.checkAddress)
+	}
 	if p.wantsTXT() {
 		list = append(list, g.checkTXT)
 	}

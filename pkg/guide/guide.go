@@ -58,6 +58,7 @@ type Plan struct {
 type Lock struct {
 	Issuers  []string // what the CA is called in CAA records (caaIdentities); the first goes into new ones. None: not known
 	Accounts []string // URIs of the ACME accounts that may be the one; none where Problem says why
+	Doubt    string   // what speaks against the account; "" for nothing
 	Problem  string   // why the account is not known, and what to run; "" if it is
 	Value    string   // the whole value, where the operator gives it
 	Open     bool     // that value keeps nobody out

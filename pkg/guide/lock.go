@@ -39,10 +39,10 @@ func (p Plan) judge(s caa.Set) (caa.Question, caa.Result) {
 // checkCAA looks whether the CAA records let the account issue, and whether they keep everybody else out.
 // Where the plan asks for no CAA only a refusal is a fault.
 func (g *Guide) checkCAA(ctx context.Context, p Plan, gr *ground) Finding {
-	f := Finding{Kind: CAA}
+	f := Finding{Kind: CAA, Notes: gr.lockNotes(p)}
 	s, err := caa.Lookup(ctx, g.DNS, g.Panel, p.Domain)
 	if p.Include[CAA] {
-		f.Records, _ = p.lockRecords(s, gr)
+		f.Records, _, _ = p.lockRecords(s, gr)
 	}
 	if err != nil {
 		f.Status, f.Detail = Unknown, fmt.Sprintf("cannot tell whether CAA records allow it: %v", err)

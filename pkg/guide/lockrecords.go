@@ -11,25 +11,31 @@ import (
 	"github.com/certhook/certhook/pkg/dnsname"
 )
 
-// findLockRecords is lockRecords for what DNS has today.
-func (g *Guide) findLockRecords(ctx context.Context, p Plan, gr *ground) ([]Record, []string) {
+// prescribeLock lists the CAA records, as what stands in DNS today asks for.
+func (g *Guide) prescribeLock(ctx context.Context, p Plan, gr *ground, list *Prescription) {
 	s, err := caa.Lookup(ctx, g.DNS, g.Panel, p.Domain)
-	records, notes := p.lockRecords(s, gr)
-	if err != nil && len(records) > 0 {
-		notes = append(notes, fmt.Sprintf("which CAA records stand at %s and above it today cannot be told, so that more may be needed beside this one where there is an issuewild: %v", p.Domain, err))
+	records, leftOut, notes := p.lockRecords(s, gr)
+	list.Records = append(list.Records, records...)
+	if leftOut != "" {
+		list.leaveOut("the CAA record", leftOut)
 	}
-	return records, notes
+	for _, n := range append(notes, gr.lockNotes(p)...) {
+		list.note(n)
+	}
+	if err != nil && len(records) > 0 {
+		list.note(fmt.Sprintf("which CAA records stand at %s and above it today cannot be told, so that more may be needed beside this one where there is an issuewild: %v", p.Domain, err))
+	}
 }
 
-// lockRecords lists the CAA records that tie the domain to the account, given those that govern it today, and
-// says what is left out and why. It never lists a CAA where a CNAME stands or is to stand.
-func (p Plan) lockRecords(s caa.Set, gr *ground) (records []Record, notes []string) {
+// lockRecords lists the CAA records that tie the domain to the account, given those that govern it today, or says why
+// there are none. It never lists a CAA where a CNAME stands or is to stand.
+func (p Plan) lockRecords(s caa.Set, gr *ground) (records []Record, leftOut string, notes []string) {
 	switch {
 	case p.CAA.Value != "":
 	case p.CAA.Problem != "":
-		return nil, []string{"the CAA record is left out: " + p.CAA.Problem}
+		return nil, p.CAA.Problem, nil
 	case len(p.CAA.Accounts) > 1:
-		return nil, []string{"the CAA record is left out: " + p.severalAccounts()}
+		return nil, p.severalAccounts(), nil
 	}
 	s = gr.around(p, s)
 	q := p.question("")
@@ -38,7 +44,7 @@ func (p Plan) lockRecords(s caa.Set, gr *ground) (records []Record, notes []stri
 	}
 	q.Domain = p.CAAOwner
 	if s.CNAME != "" {
-		return nil, []string{"the CAA record is left out: " + q.Advice(s, caa.Evaluate(q, s))}
+		return nil, q.Advice(s, caa.Evaluate(q, s)), nil
 	}
 	if s.Owner != "" && s.Owner != p.CAAOwner && dnsname.Within(s.Owner, p.CAAOwner) {
 		notes = append(notes, fmt.Sprintf("%s has CAA records of its own, so that one at %s will not count for %s", s.Owner, p.CAAOwner, p.Name))
@@ -52,7 +58,7 @@ func (p Plan) lockRecords(s caa.Set, gr *ground) (records []Record, notes []stri
 		records = append(records, Record{Kind: CAA, Name: owner, Type: "CAA", Value: value, Exact: true, Note: note})
 		note = "the same for wildcards, since an issuewild that stands there counts for them in place of issue"
 	}
-	return records, notes
+	return records, "", notes
 }
 
 // lockLines returns the records as a zone file has them.

@@ -70,6 +70,9 @@ type step struct {
 	lacking []resolver.Laggard
 }
 
+// empty reports whether nothing stands at the name.
+func (s step) empty() bool { return len(s.targets)+len(s.records) == 0 }
+
 // step asks every authoritative server of the name.
 func (g *Guide) step(ctx context.Context, name string, qtype uint16) (step, error) {
 	zone, err := g.DNS.Find(ctx, name)

@@ -21,17 +21,12 @@ func (p Plan) gatewayRecord() Record {
 	}
 }
 
-func (p Plan) flatNote() string {
-	return fmt.Sprintf("%s is led to the gateway without a CNAME: give it what your DNS provider calls ALIAS, ANAME or flattening with the target %s, or the addresses of that",
-		p.Name, p.Gateway)
-}
-
 // checkCNAME looks whether clients reach the gateway: by a CNAME, or by addresses that are the gateway's.
 // Under tls-alpn-01 the CA is a client, too.
 func (g *Guide) checkCNAME(ctx context.Context, p Plan, gr *ground) Finding {
 	f := Finding{Kind: CNAME}
-	add, replace := p.flatNote(), p.flatNote()
-	if !gr.flat[p.Name] {
+	add, replace := gr.flatNote(p), gr.flatNote(p)
+	if add == "" {
 		f.Records = []Record{p.gatewayRecord()}
 		add, replace = "add "+f.Records[0].Line(), "replace that by "+f.Records[0].Line()
 	}
@@ -168,8 +163,13 @@ func quoted(value string) string {
 
 // checkTXT looks whether the gateway sees the value: without an authoritative answer every resolver that
 // answers has to.
-func (g *Guide) checkTXT(ctx context.Context, p Plan, _ *ground) Finding {
-	f := Finding{Kind: TXT, Records: []Record{p.txtRecord()}}
+func (g *Guide) checkTXT(ctx context.Context, p Plan, gr *ground) Finding {
+	f := Finding{Kind: TXT}
+	add, replace := gr.noTXT(p), gr.noTXT(p)
+	if add == "" {
+		f.Records = []Record{p.txtRecord()}
+		add, replace = "add "+f.Records[0].Line(), "replace that by "+f.Records[0].Line()
+	}
 	s, err := g.look(ctx, p.TXTName, dns.TypeTXT)
 	f.Source = s.source
 	var others []string
@@ -199,11 +199,11 @@ func (g *Guide) checkTXT(ctx context.Context, p Plan, _ *ground) Finding {
 		}
 	case len(others) > 0:
 		f.Status, f.Detail = Wrong, fmt.Sprintf("%s says %s", p.TXTName, strings.Join(others, ", "))
-		f.Advice = "replace that by " + f.Records[0].Line()
+		f.Advice = replace
 		return f
 	default:
 		f.Status, f.Detail = Missing, fmt.Sprintf("there is no TXT at %s", p.TXTName)
-		f.Advice = "add " + f.Records[0].Line()
+		f.Advice = add
 		return f
 	}
 	if len(others) > 0 {

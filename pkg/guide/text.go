@@ -19,8 +19,11 @@ func WriteText(w io.Writer, list []Prescription) {
 		for _, r := range p.Records {
 			fmt.Fprintf(w, "\n# %s\n%s\n", r.Note, r.Line())
 		}
-		for _, n := range p.Notes {
-			fmt.Fprintf(w, "\n# note: %s\n", n)
+		for _, text := range p.LeftOut {
+			fmt.Fprintf(w, "\n# LEFT OUT: %s\n", text)
+		}
+		for _, text := range p.Notes {
+			fmt.Fprintf(w, "\n# note: %s\n", text)
 		}
 	}
 }
@@ -29,8 +32,17 @@ func WriteText(w io.Writer, list []Prescription) {
 const zoneTTL = 300
 
 // WriteZoneFile prints prescriptions as a zone file (RFC 1035, section 5) to import: each record once, sorted
-// by name, with notes as comments.
+// by name, below comments that say what is left out and what else to know.
 func WriteZoneFile(w io.Writer, list []Prescription) {
+	if missing := LeftOut(list); len(missing) > 0 {
+		fmt.Fprintln(w, "; THIS FILE IS NOT COMPLETE. What is left out, and why:")
+		for _, text := range missing {
+			fmt.Fprintf(w, ";   %s\n", text)
+		}
+	}
+	for _, text := range gather(list, func(p Prescription) []string { return p.Notes }) {
+		fmt.Fprintf(w, "; note: %s\n", text)
+	}
 	var records []Record
 	for _, p := range list {
 		for _, r := range p.Records {
@@ -43,11 +55,29 @@ func WriteZoneFile(w io.Writer, list []Prescription) {
 	for _, r := range records {
 		fmt.Fprintf(w, "%s. %d IN %s %s\n", r.Name, zoneTTL, r.Type, r.Value)
 	}
+}
+
+// LeftOut lists what is left out of prescriptions, each thing once with the names that it is left out for.
+func LeftOut(list []Prescription) []string {
+	return gather(list, func(p Prescription) []string { return p.LeftOut })
+}
+
+// gather lists the texts of all prescriptions, each once, with the names that it is about before it.
+func gather(list []Prescription, texts func(Prescription) []string) []string {
+	var order []string
+	names := map[string][]string{}
 	for _, p := range list {
-		for _, n := range p.Notes {
-			fmt.Fprintf(w, "; %s: %s\n", p.Name, n)
+		for _, text := range texts(p) {
+			if names[text] == nil {
+				order = append(order, text)
+			}
+			names[text] = append(names[text], p.Name)
 		}
 	}
+	for i, text := range order {
+		order[i] = strings.Join(names[text], ", ") + ": " + text
+	}
+	return order
 }
 
 // reversed puts the labels of a name in the order from the root down, so that what belongs to one zone
