@@ -1,11 +1,14 @@
 package main
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/certhook/certhook/cmd/internal/setup"
-	hookcli "github.com/certhook/certhook/pkg/cli"
 	"github.com/certhook/certhook/pkg/config"
+	"github.com/certhook/certhook/pkg/fault"
 	"github.com/certhook/certhook/pkg/guide"
 )
 
@@ -14,12 +17,14 @@ type job struct {
 	settings *config.Settings
 	guide    *guide.Guide
 	plans    []guide.Plan
+	unread   error // says that names may be missing among those, see [names]
 }
 
 // prepare reads flags and settings.
 func prepare(c *cli.Context, environ []string) (*job, error) {
-	if err := hookcli.NoArguments(c); err != nil {
-		return nil, err
+	if c.Args().Present() {
+		return nil, fault.Errorf(fault.Usage, "unexpected argument %q", c.Args().First()).
+			WithHint("names go after -d: dnsguide %s -d %s", c.Command.Name, c.Args().First())
 	}
 	s, err := load(c, environ)
 	if err != nil {
@@ -29,10 +34,25 @@ func prepare(c *cli.Context, environ []string) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := plans(c.Context, c, s)
+	list, unread, err := plans(c.Context, c, s)
 	if err != nil {
 		return nil, err
 	}
 	setup.Warn(c, s)
-	return &job{s, &guide.Guide{DNS: dns, Panel: panel, AllowMissingCAA: s.AllowMissingCAA, Interval: s.SetupInterval}, list}, nil
+	j := &job{s, &guide.Guide{DNS: dns, Panel: panel, AllowMissingCAA: s.AllowMissingCAA, Interval: s.SetupInterval}, list, unread}
+	for _, doubt := range j.doubts() {
+		fmt.Fprintf(c.App.ErrWriter, "%s: warning: %s\n", c.App.Name, doubt)
+	}
+	return j, nil
+}
+
+// doubts tells what speaks against the accounts that CAA records are to name, each thing once.
+func (j *job) doubts() []string {
+	var list []string
+	for _, p := range j.plans {
+		if doubt := p.CAA.Doubt; doubt != "" && p.Include[guide.CAA] && !slices.Contains(list, doubt) {
+			list = append(list, doubt)
+		}
+	}
+	return list
 }

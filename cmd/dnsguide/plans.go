@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -32,74 +31,61 @@ type planner struct {
 	book     *certbot.Book
 }
 
-// plans makes a plan for each name that is asked for.
-func plans(ctx context.Context, c *cli.Context, s *config.Settings) ([]guide.Plan, error) {
+// plans makes a plan for each name that is asked for. unread is that of [names].
+func plans(ctx context.Context, c *cli.Context, s *config.Settings) (list []guide.Plan, unread, err error) {
 	if s.ChallengeType == config.ChallengePersist {
-		return nil, fault.Errorf(fault.Usage, "dnsguide does not know the records for %s yet", s.ChallengeType).
+		return nil, nil, fault.Errorf(fault.Usage, "dnsguide does not know the records for %s yet", s.ChallengeType).
 			WithHint("set CHALLENGE_TYPE or --challenge to %s or %s", config.ChallengeDNS01, config.ChallengeTLSALPN01)
 	}
-	names, err := names(c, s)
+	names, unread, err := names(c, s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p := &planner{c: c, s: s, book: certbot.ReadBook(s.CertbotConfigDir, s.ACMEServer)}
 	if p.include, err = included(c); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := p.readCAA(ctx, names); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(names) > 1 && c.IsSet("txt-name") {
-		return nil, fault.Errorf(fault.Usage, "--txt-name is for one name, and %d are asked about", len(names)).
+		return nil, nil, fault.Errorf(fault.Usage, "--txt-name is for one name, and %d are asked about", len(names)).
 			WithHint("TXT_PREFIX gives each name a TXT of its own")
 	}
-	var list []guide.Plan
 	for _, name := range names {
 		plan, err := p.plan(name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		list = append(list, plan)
 	}
-	return list, nil
+	return list, unread, checkTXTNames(list)
 }
 
-// names lists the names that are asked about, each once, in canonical form.
-func names(c *cli.Context, s *config.Settings) ([]string, error) {
-	asked := c.StringSlice("d")
-	if c.Bool("from-certbot") {
-		lineages, unreadable := certbot.Lineages(s.CertbotConfigDir)
-		for _, err := range unreadable {
-			fmt.Fprintf(c.App.ErrWriter, "%s: warning: %v\n", c.App.Name, err)
+// checkTXTNames refuses a routing TXT at a name that has another use.
+func checkTXTNames(list []guide.Plan) error {
+	for _, p := range list {
+		if p.TXTValue == "" {
+			continue
 		}
-		for _, l := range lineages {
-			if l.Server == s.ACMEServer && l.Authenticator == "manual" {
-				asked = append(asked, l.Names...)
+		for _, q := range list {
+			use := ""
+			switch p.TXTName {
+			case dnsname.Challenge(q.Domain):
+				use = "which is for challenges"
+			case q.Target.Record:
+				use = "where the hooks write challenges"
+			case q.Name:
+				if q.Gateway != "" && q.Gateway != q.Name {
+					use = "which is to be a CNAME"
+				}
+			}
+			if use != "" {
+				return fault.Errorf(fault.Usage, "the routing TXT cannot stand at %q, %s: give it another --txt-name or TXT_PREFIX", p.TXTName, use)
 			}
 		}
-		if len(asked) == 0 {
-			return nil, fault.Errorf(fault.Usage, "certbot has no certificate in %q that it renews by manual hooks at %s", s.CertbotConfigDir, s.ACMEServer).
-				WithHint("name the domains with -d, or set CERTBOT_CONFIG_DIR or ACME_SERVER")
-		}
 	}
-	var names []string
-	for _, text := range asked {
-		base, wildcard := strings.CutPrefix(strings.TrimSpace(text), "*.")
-		name, err := dnsname.ParseHost(base)
-		if err != nil {
-			return nil, fault.Errorf(fault.Usage, "-d: %w", err)
-		}
-		if wildcard {
-			name = "*." + name
-		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	if len(names) == 0 {
-		return nil, fault.Errorf(fault.Usage, "no name is given").WithHint("use -d NAME, as certbot takes it, or --from-certbot")
-	}
-	return names, nil
+	return nil
 }
 
 // readCAA reads what flags say of the CAA record, and finds out what the CA is called in one.
@@ -189,12 +175,16 @@ func checkAccount(uri string) error {
 func (p *planner) plan(name string) (guide.Plan, error) {
 	plan := guide.Plan{Name: name, Method: guide.Method(p.s.ChallengeType), Include: p.include, Gateway: p.s.GatewayDomain, TXTValue: p.c.String("txt-value")}
 	plan.Domain, plan.Wildcard = strings.CutPrefix(name, "*.")
+	if plan.Wildcard && plan.Method == guide.TLSALPN01 {
+		return plan, fault.Errorf(fault.Usage, "%s cannot validate the wildcard %q, since it proves one host only (RFC 8737): use --challenge %s, or leave the wildcard out",
+			guide.TLSALPN01, name, guide.DNS01)
+	}
 	if plan.Include == nil {
 		plan.Include = map[guide.Kind]bool{}
 		for _, kind := range guide.Kinds() {
 			plan.Include[kind] = true
 		}
-	} else if plan.Include[guide.CNAME] && plan.Gateway == "" {
+	} else if plan.Include[guide.CNAME] && plan.Gateway == "" && plan.Method != guide.TLSALPN01 {
 		return plan, fault.Errorf(fault.Usage, "--include cname needs --alias-target or GATEWAY_DOMAIN")
 	}
 	var err error
@@ -214,9 +204,10 @@ func (p *planner) plan(name string) (guide.Plan, error) {
 	}
 	plan.CAA = guide.Lock{Issuers: p.issuers, Value: p.caaValue, Wild: p.c.String("caa-tag") == "issuewild"}
 	plan.CAA.Accounts, plan.CAA.Problem = p.accounts(name)
-	if plan.TXTValue != "" && (plan.TXTName == plan.Name && plan.Gateway != "" || plan.TXTName == dnsname.Challenge(plan.Domain)) {
-		return plan, fault.Errorf(fault.Usage, "the routing TXT cannot stand at %q, which is to be a CNAME", plan.TXTName).
-			WithHint("give it another --txt-name")
+	for _, account := range plan.CAA.Accounts {
+		if plan.CAA.Doubt == "" {
+			plan.CAA.Doubt = certbot.Foreign(account, p.s.ACMEServer)
+		}
 	}
 	return plan, p.checkValue(&plan)
 }

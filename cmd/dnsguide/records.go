@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 
 	"github.com/urfave/cli/v2"
@@ -39,15 +40,22 @@ func recordsCommand(environ []string) *cli.Command {
 			if err := c.Context.Err(); err != nil {
 				return err
 			}
+			if c.Bool("json") || c.Bool("zonefile") { // whoever has a program read it does not
+				for _, text := range guide.LeftOut(list) {
+					fmt.Fprintf(c.App.ErrWriter, "%s: warning: left out: %s\n", c.App.Name, text)
+				}
+			}
 			switch {
 			case c.Bool("json"):
-				return printJSON(c.App.Writer, map[string]any{"names": list})
+				if err := printJSON(c.App.Writer, map[string]any{"names": list}); err != nil {
+					return err
+				}
 			case c.Bool("zonefile"):
 				guide.WriteZoneFile(c.App.Writer, list)
 			default:
 				guide.WriteText(c.App.Writer, list)
 			}
-			return nil
+			return job.unread
 		},
 	}
 }

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -54,7 +54,7 @@ func scopeCommand(environ []string) *cli.Command {
 }
 
 func scope(c *cli.Context, s *config.Settings) error {
-	domains, err := delegated(c, s)
+	domains, unread, err := delegated(c, s)
 	if err != nil {
 		return err
 	}
@@ -82,30 +82,32 @@ func scope(c *cli.Context, s *config.Settings) error {
 	} else {
 		err = report.text(c.App.Writer, time.Now())
 	}
-	return cmp.Or(err, report.scope.Err())
+	if err != nil {
+		return err
+	}
+	return errors.Join(report.scope.Err(), unread)
 }
 
 // delegated lists the names that are asked about, without wildcards, each once. What the hooks would refuse to
-// delegate is refused here as well.
-func delegated(c *cli.Context, s *config.Settings) ([]string, error) {
-	asked, err := names(c, s)
+// delegate is refused here as well. unread is that of [names].
+func delegated(c *cli.Context, s *config.Settings) (domains []string, unread, err error) {
+	asked, unread, err := names(c, s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	targets := delegation.Settings{Aliases: s.Aliases, Pins: s.Pins, Zones: s.AliasFor, Hashed: s.HashedLabels}
-	var domains []string
 	seen := map[string]bool{}
 	for _, name := range asked {
 		target, err := targets.Target(strings.TrimPrefix(name, "*."))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !seen[target.Domain] {
 			seen[target.Domain] = true
 			domains = append(domains, target.Domain)
 		}
 	}
-	return domains, nil
+	return domains, unread, nil
 }
 
 // scopeReport is what scope prints.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -46,7 +47,7 @@ func verifyCommand(environ []string) *cli.Command {
 
 func verify(c *cli.Context, j *job) error {
 	ctx, s := c.Context, j.settings
-	show := newView(c.App.Writer, c.Bool("json"), s.SetupMode)
+	show := newView(c.App.Writer, c.Bool("json"), s.SetupMode, j.unread == nil)
 	var results []guide.Result
 	switch s.SetupMode {
 	case config.SetupWait:
@@ -69,7 +70,7 @@ func verify(c *cli.Context, j *job) error {
 	for _, line := range guide.Accepted(results) {
 		fmt.Fprintf(c.App.ErrWriter, "%s: warning: %s\n", c.App.Name, line)
 	}
-	err := guide.Err(results)
+	err := errors.Join(guide.Err(results), j.unread)
 	if s.SetupMode == config.SetupPrint {
 		hookcli.Report(c.App.ErrWriter, c.App.Name, err)
 		return nil

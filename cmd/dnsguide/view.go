@@ -18,6 +18,7 @@ import (
 type view struct {
 	w        io.Writer
 	asJSON   bool
+	whole    bool // all names that are asked about could be read
 	waiting  bool
 	terminal bool
 	began    time.Time
@@ -25,9 +26,9 @@ type view struct {
 	told     map[string]string // by name and kind: the line told last
 }
 
-func newView(w io.Writer, asJSON bool, mode string) *view {
+func newView(w io.Writer, asJSON bool, mode string, whole bool) *view {
 	return &view{
-		w: w, asJSON: asJSON, terminal: isTerminal(w), began: time.Now(), told: map[string]string{},
+		w: w, asJSON: asJSON, whole: whole, terminal: isTerminal(w), began: time.Now(), told: map[string]string{},
 		waiting: mode == config.SetupWait || mode == config.SetupWebhook,
 	}
 }
@@ -59,7 +60,7 @@ func (v *view) end(results []guide.Result) error {
 		return printJSON(v.w, struct {
 			OK      bool           `json:"ok"`
 			Results []guide.Result `json:"results"`
-		}{guide.Err(results) == nil, results})
+		}{v.whole && guide.Err(results) == nil, results})
 	case v.waiting && v.terminal:
 		v.erase()
 		guide.WriteReport(v.w, results)

@@ -17,11 +17,10 @@ type Book struct {
 // ReadBook reads the accounts and the lineages at a server, given by its directory URL.
 func ReadBook(configDir, server string) *Book {
 	b := &Book{configDir: configDir, server: server}
-	dir := accountsDir(configDir, server)
-	b.accounts, b.unreadable = readAccounts(dir)
+	b.accounts, b.unreadable = readAccounts(accountsDir(configDir, server))
 	all, _ := Lineages(configDir) // what cannot be read helps nobody to an account
 	for _, l := range all {
-		if accountsDir(configDir, l.Server) == dir {
+		if l.At(server) {
 			b.lineages = append(b.lineages, l)
 		}
 	}

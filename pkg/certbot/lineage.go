@@ -27,6 +27,9 @@ type Lineage struct {
 	PrefChallenges []string // such as "dns-01", the preferred first; none means no preference
 }
 
+// At reports whether certbot has the lineage from the ACME server with this directory URL.
+func (l Lineage) At(server string) bool { return accountsDir("", l.Server) == accountsDir("", server) }
+
 // Lineages reads certbot's lineages, in the order of their names. Each that cannot be read is an error of
 // kind Usage instead, which names it.
 func Lineages(configDir string) ([]Lineage, []error) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -32,13 +31,13 @@ type NoAccount struct {
 
 func (n *NoAccount) Error() string {
 	if len(n.Elsewhere) == 0 {
-		return "certbot has no account at " + serverName(n.Server) + " yet"
+		return "certbot has no account at " + ServerName(n.Server) + " yet"
 	}
 	var others []string
 	for _, server := range n.Elsewhere {
-		others = append(others, serverName(server))
+		others = append(others, ServerName(server))
 	}
-	here := serverName(n.Server)
+	here := ServerName(n.Server)
 	if _, ours := strings.CutPrefix(others[len(others)-1], letsEncrypt); ours {
 		here = strings.Replace(here, letsEncrypt, "its", 1)
 	}
@@ -72,36 +71,6 @@ func (n *NoAccount) hint() string {
 
 // defaultConfigDir is certbot's own.
 const defaultConfigDir = "/etc/letsencrypt"
-
-const (
-	productionHost = "acme-v02.api.letsencrypt.org"
-	stagingHost    = "acme-staging-v02.api.letsencrypt.org"
-
-	letsEncrypt = "Let's Encrypt's"
-)
-
-func host(server string) string {
-	u, err := url.Parse(server)
-	if err != nil {
-		return ""
-	}
-	return u.Host
-}
-
-func at(name string) func(server string) bool {
-	return func(server string) bool { return host(server) == name }
-}
-
-// serverName names a server as people do, or else by its directory URL.
-func serverName(server string) string {
-	switch host(server) {
-	case productionHost:
-		return letsEncrypt + " production server"
-	case stagingHost:
-		return letsEncrypt + " staging server"
-	}
-	return server
-}
 
 // SeveralAccounts is an error: certbot has more than one account at the server, and nothing says which of
 // them is meant.
