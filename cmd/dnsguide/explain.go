@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -60,9 +59,6 @@ func explainCommand(environ []string) *cli.Command {
 
 // explained reads NAME [TYPE].
 func explained(args []string) (name string, qtype uint16, err error) {
-	if i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") }); i >= 0 {
-		return "", 0, fault.Errorf(fault.Usage, "%s has to stand before the name", args[i])
-	}
 	if len(args) < 1 || len(args) > 2 {
 		return "", 0, fault.Errorf(fault.Usage, "explain takes a name and at most a type").WithHint("see: dnsguide explain --help")
 	}

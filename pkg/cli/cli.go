@@ -122,7 +122,7 @@ func Run(ctx context.Context, app *cli.App, args []string, stdout, stderr io.Wri
 		c.OnUsageError = usageError
 		c.HideHelpCommand = true
 	}
-	err := app.RunContext(ctx, args)
+	err := app.RunContext(ctx, flagsFirst(app, args))
 	Report(stderr, app.Name, err)
 	return ExitCode(ctx, err)
 }
