@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
@@ -53,7 +52,7 @@ func apply(c *cli.Context, environ []string) error {
 			fmt.Fprintln(c.App.Writer, line)
 		}
 	}
-	return errors.Join(haproxy.Err(states), err)
+	return haproxy.Err(states, err)
 }
 
 // say tells in one line what became of a lineage, "" where nothing had to be done.

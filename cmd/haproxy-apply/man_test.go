@@ -7,7 +7,28 @@ import (
 )
 
 func TestManPage(t *testing.T) {
-	man.Check(t, newApp(nil), 8, "haproxy-apply.8", man.ApplyKeys, `# FILES
+	man.Check(t, newApp(nil), 8, "haproxy-apply.8", man.ApplyKeys, `# SEVERAL FAILURES
+
+One lineage stops no other. Where several things fail all are told, the worst first, and it decides the exit status: 10, 13, 1, 3, 15, 4, 14.
+A COMMAND of --then that fails is 1, whatever its own exit status; it runs for what HAProxy serves, also where other lineages have failed.
+
+# METRICS
+
+status --metrics writes them whether HAProxy answers or not, within --timeout. A file that is not written any more shows by its time.
+
+**certhook_haproxy_served{lineage="NAME"}**
+: 1 if HAProxy is known to serve what the lineage has; alert on 0
+
+**certhook_haproxy_looked**
+: 0 if HAProxy could not be looked at: it hangs, or its configuration cannot be read. HAProxy being down is a look
+
+**certhook_certificate_not_after_seconds{lineage="NAME"}**
+: end of the lineage's certificate, in Unix time; 0 if there is none that can be read
+
+**certhook_haproxy_checked_seconds**
+: time of the look
+
+# FILES
 
 **/etc/letsencrypt/live**, **/var/lib/certhook/live**
 : the lineages; one name in both is refused

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 // The scripts run one HAProxy each, with a lineage a.test. Their own commands:
 //
 //	renew NAME [DAYS]    give a lineage a new certificate, that ends so many days from now
-//	haproxy start|stop|break|mend|reload
+//	haproxy start|stop|freeze|thaw|break|mend|reload
 //	serves NAME          fail unless HAProxy shows the lineage's certificate
 func TestScripts(t *testing.T) {
 	scripttest.RunInTurn(t, "testdata", map[string]scripttest.Command{"renew": renew, "haproxy": control, "serves": serves},
@@ -73,6 +73,14 @@ func control(ts *testscript.TestScript, _ bool, args []string) {
 		s.Start()
 	case "stop":
 		s.Stop()
+	case "freeze": // it takes connections and says nothing
+		for _, pid := range s.Workers() {
+			ts.Check(syscall.Kill(pid, syscall.SIGSTOP))
+		}
+	case "thaw":
+		for _, pid := range s.Workers() {
+			ts.Check(syscall.Kill(pid, syscall.SIGCONT))
+		}
 	case "break":
 		s.Break()
 	case "mend":

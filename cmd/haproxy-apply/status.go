@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -18,8 +16,9 @@ func statusCommand(environ []string) *cli.Command {
 		Usage:     "show lineage, disk, memory and wire side by side",
 		UsageText: "haproxy-apply status\nhaproxy-apply status --warn-days 14 --metrics /var/lib/prometheus/node-exporter/certhook.prom",
 		ArgsUsage: "[LINEAGE ...]",
-		Description: "Changes nothing. The exit status is 0 if HAProxy serves what every lineage has.\n" +
-			"--metrics replaces a file for node_exporter's textfile collector.",
+		Description: "Changes nothing. DISK is the PEM file, MEMORY what HAProxy says it holds, WIRE what a handshake shows: the\n" +
+			"same as the lineage, other, absent or unknown. The exit status is 0 if HAProxy serves what every lineage\n" +
+			"has. --metrics replaces a file for node_exporter's textfile collector, also where HAProxy does not answer.",
 		Flags: hookcli.CommonFlags(
 			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print JSON"},
 			&cli.StringFlag{Name: "metrics", Usage: "also write `FILE`"},
@@ -41,21 +40,16 @@ func status(c *cli.Context, environ []string) error {
 	defer closeLog()
 	a.VerifyAll = true
 	states, err := a.Status(c.Context, c.Args().Slice()...)
-	if err != nil {
-		return err
+	var unwritten error
+	if path := c.String("metrics"); path != "" {
+		unwritten = haproxy.WriteMetrics(path, states, err == nil, time.Now())
 	}
 	if c.Bool("json") {
-		enc := json.NewEncoder(c.App.Writer)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(map[string]any{"lineages": states}); err != nil {
+		if err := haproxy.WriteJSON(c.App.Writer, states, err); err != nil {
 			return err
 		}
-	} else {
+	} else if len(states) > 0 {
 		haproxy.WriteTable(c.App.Writer, states)
 	}
-	var failed error
-	if path := c.String("metrics"); path != "" {
-		failed = haproxy.WriteMetrics(path, states, time.Now())
-	}
-	return errors.Join(failed, haproxy.Err(states), haproxy.Expiring(states, c.Int("warn-days"), time.Now()))
+	return haproxy.Err(states, append(haproxy.Expiring(states, c.Int("warn-days"), time.Now()), err, unwritten)...)
 }

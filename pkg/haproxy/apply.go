@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/certhook/certhook/pkg/fault"
@@ -33,6 +34,9 @@ func (a *Applier) Apply(ctx context.Context, names ...string) ([]State, error) {
 	states, err := a.lineages(ctx, names)
 	if err != nil {
 		return nil, err
+	}
+	if len(states) == 0 {
+		a.Log.Warn("there is no lineage yet, and nothing to apply", "in", strings.Join(a.Roots, ", "))
 	}
 	m := a.choose(states)
 	defer func() { a.remember(m, states) }()

@@ -48,15 +48,18 @@ func (a *Applier) lineages(ctx context.Context, names []string) ([]State, error)
 	var states []State
 	for _, name := range slices.Compact(names) {
 		s := State{Name: name, File: filepath.Join(a.CertDir, name+".pem"), Action: None}
-		if s.desired, s.Err = a.read(ctx, root[name], name); s.Err == nil {
-			leaf := s.desired.bundle.Leaf()
-			if file, err := a.place(name, leaf); err != nil {
+		var b *bundle.Bundle
+		if b, s.Err = a.read(ctx, root[name], name); s.Err == nil {
+			s.desired = &desired{bundle: b, pem: b.PEM()}
+			if file, err := a.place(name, b.Leaf()); err != nil {
 				s.Err = err
 			} else {
 				s.File = file
 			}
-			s.Names, s.NotAfter = leaf.DNSNames, leaf.NotAfter
-			s.Serial, s.Fingerprint = s.desired.bundle.Serial(), s.desired.bundle.Fingerprint()
+		}
+		if b != nil {
+			s.Names, s.NotAfter = b.Leaf().DNSNames, b.Leaf().NotAfter
+			s.Serial, s.Fingerprint = b.Serial(), b.Fingerprint()
 		}
 		states = append(states, s)
 	}
@@ -87,24 +90,26 @@ func (a *Applier) find() (map[string]string, error) {
 	return root, nil
 }
 
-func (a *Applier) read(ctx context.Context, root, name string) (*desired, error) {
+// read reads a lineage. Where there is an error, the bundle is what there is of a certificate nobody could use, or nil.
+func (a *Applier) read(ctx context.Context, root, name string) (*bundle.Bundle, error) {
 	m, err := certbot.ReadLive(ctx, root, name)
 	if err != nil {
 		return nil, err
 	}
 	b, err := bundle.Parse(m.Chain, m.Key, a.now())
 	if err != nil {
-		return nil, fault.Errorf(fault.Lineage, "lineage %q: %w", name, err)
+		b, _ = bundle.Read(m.Chain)
+		return b, fault.Errorf(fault.Lineage, "lineage %q: %w", name, err)
 	}
 	if len(b.Leaf().DNSNames) == 0 {
-		return nil, fault.Errorf(fault.Lineage, "lineage %q: the certificate is for IP addresses alone, of which nobody could see that HAProxy serves it", name)
+		return b, fault.Errorf(fault.Lineage, "lineage %q: the certificate is for IP addresses alone, of which nobody could see that HAProxy serves it", name)
 	}
 	if a.Renewed.Dir != "" && sameDir(a.Renewed.Dir, m.Dir) {
 		if err := b.Covers(a.Renewed.Names); err != nil {
-			return nil, fault.Errorf(fault.Lineage, "lineage %q: certbot says that it renewed more names: %w", name, err)
+			return b, fault.Errorf(fault.Lineage, "lineage %q: certbot says that it renewed more names: %w", name, err)
 		}
 	}
-	return &desired{bundle: b, pem: b.PEM()}, nil
+	return b, nil
 }
 
 // sameDir reports whether two paths lead to one folder.

@@ -70,16 +70,18 @@ type State struct {
 	Names       []string  `json:"names"`
 	Serial      string    `json:"serial"`
 	Fingerprint string    `json:"sha1"`
-	NotAfter    time.Time `json:"not_after"`
+	NotAfter    time.Time `json:"not_after,omitzero"`
 	File        string    `json:"file"`
 	Disk        Place     `json:"disk"`
 	Memory      []Held    `json:"memory"`
 	Wire        []Seen    `json:"wire"`
+	Served      bool      `json:"served"` // known by Status alone
 	Action      Action    `json:"action"`
 	Err         error     `json:"-"`
 	Problem     string    `json:"problem,omitempty"`
 
 	desired *desired  // nil where the lineage is unusable
+	asked   bool      // HAProxy has been asked for what it has in memory
 	younger time.Time // notBefore of what is on disk or in memory, where that is younger than ours
 }
 

@@ -58,7 +58,7 @@ func (s *State) seen(notBefore time.Time) {
 
 // observeMemory compares the stores that come from the lineage's file.
 func (s *State) observeMemory(i *instance) {
-	s.Memory = nil
+	s.Memory, s.asked = nil, true
 	for _, name := range i.storesOf(s.File) {
 		c, asked := i.certs[name]
 		h := Held{Name: name, State: Other, Used: c.Status == "Used", Serial: c.Serial}

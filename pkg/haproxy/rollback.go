@@ -32,7 +32,7 @@ func (a *Applier) keep(file string) error {
 	case err != nil:
 		return fault.Errorf(fault.Usage, "keep %q: %w", file, err)
 	}
-	if err := renameio.WriteFile(name, old, 0o600, renameio.WithStaticPermissions(0o600)); err != nil {
+	if err := renameio.WriteFile(name, old, 0o600, renameio.WithStaticPermissions(0o600), renameio.WithTempDir(a.keptDir())); err != nil {
 		return unwritable(name, err)
 	}
 	// Its owners and its mode belong to what is put back. The folder is nobody else's.

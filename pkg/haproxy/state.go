@@ -129,7 +129,8 @@ func (a *Applier) then(ctx context.Context, states []State) error {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return fault.Errorf(fault.Other, "HAProxy serves the certificates, but --then failed (%w), and the next run tries it again: %s", err, out.String())
+		return fault.Errorf(fault.Other, "HAProxy serves what is new of %s, but --then failed (%w), and the next run tries it again: %s",
+			strings.Join(slices.Sorted(maps.Keys(due)), ", "), err, out.String())
 	}
 	maps.Copy(m.Then, due)
 	return a.save(m)

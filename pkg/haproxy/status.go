@@ -3,6 +3,7 @@ package haproxy
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,12 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/certhook/certhook/pkg/fault"
 )
 
-// Status looks at the lineages that are named, or all, and changes nothing.
+// Status looks at the lineages that are named, or all, and changes nothing. What is wrong with one is in its state. The
+// error is for what keeps it from looking at all; the states, with what is known without HAProxy, are there even so,
+// unless the names are no good.
 func (a *Applier) Status(ctx context.Context, names ...string) ([]State, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.Timeout)
 	defer cancel()
@@ -23,58 +24,89 @@ func (a *Applier) Status(ctx context.Context, names ...string) ([]State, error) 
 	if err != nil {
 		return nil, err
 	}
-	m := a.recall()
-	i, err := a.look(ctx)
-	if err != nil {
-		return nil, err
-	}
 	due := outstanding(states, nil, false)
-	if err := i.learn(ctx, due); err != nil {
-		return nil, err
-	}
 	for _, s := range due {
-		switch s.Err = a.observe(ctx, i, s, true); {
-		case s.Err != nil, i.up && a.done(i, &m, s):
-		case !i.up:
-			s.Err = fault.Errorf(fault.Pending, "HAProxy is not running")
-		case s.held() && s.Disk == Same:
-			s.Err = a.shadowed(i, s)
-		default:
-			s.Err = fault.Errorf(fault.Verdict, "HAProxy does not serve what the lineage %q has", s.Name).
-				WithHint("run haproxy-apply")
-		}
+		s.Err = a.observeDisk(s)
 	}
+	if len(states) == 0 {
+		return nil, fault.Errorf(fault.Lineage, "there is no lineage in %s", strings.Join(a.Roots, " or ")).
+			WithHint("certbot certificates lists certbot's; set CERTBOT_CONFIG_DIR to its --config-dir")
+	}
+	err = a.compare(ctx, outstanding(states, nil, false))
 	for n := range states {
 		if err := states[n].Err; err != nil {
 			states[n].Problem = err.Error()
 		}
 	}
-	return states, nil
+	return states, err
 }
 
-// Expiring returns an error of kind Verdict for each lineage whose certificate ends within days.
-func Expiring(states []State, days int, now time.Time) error {
-	var errs []error
-	for _, s := range states {
-		if left := s.NotAfter.Sub(now); !s.NotAfter.IsZero() && left < time.Duration(days)*24*time.Hour {
-			errs = append(errs, fault.Errorf(fault.Verdict, "the certificate of %q ends on %s, in %d days", s.Name, s.NotAfter.Format(time.DateOnly), int(left.Hours()/24)))
+// compare holds lineages against what HAProxy has.
+func (a *Applier) compare(ctx context.Context, due []*State) error {
+	m := a.recall()
+	i, err := a.look(ctx)
+	if err != nil {
+		return err
+	}
+	if !i.up {
+		down := fault.Errorf(fault.Pending, "HAProxy is not running").WithHint("start it; haproxy-apply puts in its folder what it will load then")
+		for _, s := range due {
+			s.Err = down
+		}
+		return nil
+	}
+	if err := i.learn(ctx, due); err != nil {
+		return err
+	}
+	hint := "run haproxy-apply" // once
+	for _, s := range due {
+		switch s.Err = a.observe(ctx, i, s, true); {
+		case s.Err != nil:
+		case a.done(i, &m, s):
+			s.Served = true
+		case s.held() && s.Disk == Same:
+			s.Err = a.shadowed(i, s)
+		default:
+			s.Err = fault.Errorf(fault.Verdict, "HAProxy does not serve what the lineage %q has", s.Name).WithHint("%s", hint)
+			hint = ""
 		}
 	}
-	return errors.Join(errs...)
+	return nil
+}
+
+// Expiring returns an error of kind Verdict for each lineage whose certificate ends within days, and has not yet.
+func Expiring(states []State, days int, now time.Time) []error {
+	var errs []error
+	for _, s := range states {
+		left := s.NotAfter.Sub(now)
+		if s.NotAfter.IsZero() || left < 0 || left >= time.Duration(days)*24*time.Hour {
+			continue
+		}
+		errs = append(errs, fault.Errorf(fault.Verdict, "the certificate of %q ends on %s, in %d days", s.Name, s.NotAfter.Format(time.DateOnly), int(left.Hours()/24)).
+			WithHint("certbot renew --cert-name %s tells why it has not been renewed", s.Name))
+	}
+	return errs
 }
 
 // severity orders kinds of failure from the worst.
 var severity = []fault.Kind{fault.Usage, fault.Refused, fault.Other, fault.Verdict, fault.Lineage, fault.Unknown, fault.Pending}
 
-// Err joins what is wrong with lineages, the worst first.
-func Err(states []State) error {
+// Err joins what is wrong with lineages, and whatever else is, each thing once and the worst first: it decides the exit
+// code.
+func Err(states []State, more ...error) error {
 	var errs []error
 	var told []string
-	for _, s := range states {
-		if s.Err != nil && !slices.Contains(told, s.Err.Error()) {
-			errs = append(errs, s.Err)
-			told = append(told, s.Err.Error())
+	tell := func(err error) {
+		if err != nil && !slices.Contains(told, err.Error()) {
+			errs = append(errs, err)
+			told = append(told, err.Error())
 		}
+	}
+	for _, s := range states {
+		tell(s.Err)
+	}
+	for _, err := range more {
+		tell(err)
 	}
 	slices.SortStableFunc(errs, func(a, b error) int {
 		return cmp.Compare(slices.Index(severity, fault.KindOf(a)), slices.Index(severity, fault.KindOf(b)))
@@ -100,7 +132,10 @@ func (s State) wire() Place {
 
 // memory sums up what HAProxy holds.
 func (s State) memory() Place {
-	if len(s.Memory) == 0 {
+	switch {
+	case !s.asked:
+		return Unseen
+	case len(s.Memory) == 0:
 		return Absent
 	}
 	for _, h := range s.Memory {
@@ -111,46 +146,44 @@ func (s State) memory() Place {
 	return Same
 }
 
-// WriteTable prints states for people.
+// WriteTable prints states for people: where they have what the lineage has, and where something else.
 func WriteTable(w io.Writer, states []State) {
 	width := len("LINEAGE")
 	for _, s := range states {
 		width = max(width, len(s.Name))
 	}
-	fmt.Fprintf(w, "%-*s  %-10s  %-8s  %-8s  %-8s  %s\n", width, "LINEAGE", "UNTIL", "DISK", "MEMORY", "WIRE", "SERIAL")
+	row := func(columns ...any) {
+		fmt.Fprintf(w, fmt.Sprintf("%%-%ds  %%-10s  %%-8s  %%-8s  %%-8s  %%s\n", width), columns...)
+	}
+	row("LINEAGE", "UNTIL", "DISK", "MEMORY", "WIRE", "SERIAL")
 	for _, s := range states {
+		until, serial := "-", cmp.Or(s.Serial, "-")
+		if !s.NotAfter.IsZero() {
+			until = s.NotAfter.Format(time.DateOnly)
+		}
 		if s.desired == nil {
-			fmt.Fprintf(w, "%-*s  unusable: %v\n", width, s.Name, s.Err)
+			row(s.Name, until, "unusable", "-", "-", serial)
 			continue
 		}
-		fmt.Fprintf(w, "%-*s  %-10s  %-8s  %-8s  %-8s  %s\n", width, s.Name, s.NotAfter.Format(time.DateOnly), s.Disk, s.memory(), s.wire(), s.Serial)
+		row(s.Name, until, cmp.Or(s.Disk, Unseen), s.memory(), s.wire(), serial)
 	}
 }
 
-// WriteMetrics replaces a file for node_exporter's textfile collector.
-func WriteMetrics(path string, states []State, now time.Time) error {
-	var b strings.Builder
-	metric := func(name, help string, value func(State) float64) {
-		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
-		for _, s := range states {
-			fmt.Fprintf(&b, "%s{lineage=%q} %g\n", name, s.Name, value(s))
-		}
+// WriteJSON prints states for programs. err is what kept Status from looking at HAProxy.
+func WriteJSON(w io.Writer, states []State, err error) error {
+	report := struct {
+		Lineages []State `json:"lineages"`
+		Problem  string  `json:"problem,omitempty"`
+	}{Lineages: append([]State{}, states...)}
+	if err != nil {
+		report.Problem = err.Error()
 	}
-	metric("certhook_certificate_not_after_seconds", "End of the lineage's certificate, in Unix time; 0 if it is unusable.", func(s State) float64 {
-		if s.NotAfter.IsZero() {
-			return 0
-		}
-		return float64(s.NotAfter.Unix())
-	})
-	metric("certhook_haproxy_served", "Whether HAProxy serves what the lineage has: on disk, in memory and on the wire.", func(s State) float64 {
-		if s.Err != nil {
-			return 0
-		}
-		return 1
-	})
-	fmt.Fprintf(&b, "# HELP certhook_haproxy_checked_seconds When this was looked at, in Unix time.\n# TYPE certhook_haproxy_checked_seconds gauge\ncerthook_haproxy_checked_seconds %d\n", now.Unix())
-	if err := renameio.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-		return fault.Errorf(fault.Usage, "write metrics: %w", err)
+	for n := range report.Lineages { // lists are never null
+		s := &report.Lineages[n]
+		s.Names, s.Memory, s.Wire = append([]string{}, s.Names...), append([]Held{}, s.Memory...), append([]Seen{}, s.Wire...)
+		s.Disk = cmp.Or(s.Disk, Unseen)
 	}
-	return nil
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(report)
 }
