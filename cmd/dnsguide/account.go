@@ -17,8 +17,9 @@ func accountCommand(environ []string) *cli.Command {
 		Name:      "account",
 		Usage:     "print the URI of certbot's ACME account",
 		UsageText: "dnsguide account\ndnsguide account --json",
-		Description: "Prints one URI a line: those of certbot's accounts (CERTBOT_CONFIG_DIR) at the configured server\n" +
-			"(ACME_SERVER). The CAA record names one.",
+		Description: "Prints the accounts that certbot (CERTBOT_CONFIG_DIR) has at the configured server (ACME_SERVER,\n" +
+			"ACME_STAGING), one URI a line. The CAA record names one: of several, the one of the name's own lineage,\n" +
+			"or what --account-uri says. Exit status 3: there is none yet, and what to run is said.",
 		Flags: hookcli.CommonFlags(
 			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print JSON"},
 		),

@@ -25,7 +25,7 @@ func explainCommand(environ []string) *cli.Command {
 			"and where that does no harm what the resolvers see. A failure of DNSSEC is told apart from absence.\n" +
 			"TYPE is TXT for a name that begins with an underscore, else A, unless given.",
 		Flags: hookcli.CommonFlags(
-			&cli.StringSliceFlag{Name: "resolver", Usage: "`RESOLVER`s to ask besides the authoritative servers (default: DNS_RESOLVERS)"},
+			&cli.StringSliceFlag{Name: "resolver", Usage: "`RESOLVER` to ask besides the authoritative servers (default: DNS_RESOLVERS)"},
 			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print JSON"},
 		),
 		Action: func(c *cli.Context) error {

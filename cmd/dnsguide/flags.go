@@ -16,19 +16,19 @@ import (
 // planFlags are those of records and verify: for which names, and what they are to have.
 func planFlags(own ...cli.Flag) []cli.Flag {
 	return hookcli.CommonFlags(append([]cli.Flag{
-		&cli.StringSliceFlag{Name: "d", Aliases: []string{"domain"}, Usage: "the `NAME`s, wildcards too, as certbot's -d takes them"},
-		&cli.BoolFlag{Name: "from-certbot", DisableDefaultText: true, Usage: "the names of all certificates that certbot renews by manual hooks"},
-		&cli.StringFlag{Name: "challenge", Usage: "`METHOD` of validation, dns-01 or tls-alpn-01 (default: CHALLENGE_TYPE)"},
-		&cli.StringSliceFlag{Name: "include", Usage: "only these `KINDS` of records: cname, txt, caa, challenge-cname (default: all that have a setting)"},
-		&cli.StringFlag{Name: "delegation-zone", Usage: "alias `ZONE` that challenges are delegated to (default: ACME_CHALLENGE_ALIAS)"},
+		&cli.StringSliceFlag{Name: "d", Aliases: []string{"domain"}, Usage: "a `NAME` of the certificate, wildcards too; may be repeated"},
+		&cli.BoolFlag{Name: "from-certbot", DisableDefaultText: true, Usage: "all names that certbot renews by manual hooks at ACME_SERVER"},
+		&cli.StringFlag{Name: "challenge", Usage: "`METHOD`: dns-01 or tls-alpn-01 (default: CHALLENGE_TYPE)"},
+		&cli.StringSliceFlag{Name: "include", Usage: "`KINDS` of records: cname, txt, caa, challenge-cname (default: all)"},
+		&cli.StringFlag{Name: "delegation-zone", Usage: "alias `ZONE` for challenges (default: ACME_CHALLENGE_ALIAS)"},
 		&cli.StringFlag{Name: "account-uri", Usage: "`URI` of the ACME account (default: certbot's)"},
-		&cli.StringFlag{Name: "caa-tag", Usage: "`TAG` of the CAA: issue, or issuewild for one of each (default: what the name needs)"},
-		&cli.StringFlag{Name: "caa-name", Usage: "`NAME` that the CAA stands at, the domain or one above it (default: the domain)"},
-		&cli.StringFlag{Name: "caa-value", Usage: "whole `VALUE` of the CAA (default: made of issuer, method and account)"},
-		&cli.StringFlag{Name: "alias-target", Usage: "`HOST` that the names have to lead clients to (default: GATEWAY_DOMAIN)"},
+		&cli.StringFlag{Name: "caa-tag", Usage: "`TAG` of the CAA: issue, or issuewild for both (default: as needed)"},
+		&cli.StringFlag{Name: "caa-name", Usage: "`NAME` that the CAA stands at, or is to (default: the domain)"},
+		&cli.StringFlag{Name: "caa-value", Usage: "whole `VALUE` of the CAA (default: of issuer, method and account)"},
+		&cli.StringFlag{Name: "alias-target", Usage: "`HOST` that names lead clients to (default: GATEWAY_DOMAIN)"},
 		&cli.StringFlag{Name: "txt-value", Usage: "`VALUE` of the routing TXT"},
 		&cli.StringFlag{Name: "txt-name", Usage: "`NAME` of the routing TXT (default: TXT_PREFIX.NAME)"},
-		&cli.StringSliceFlag{Name: "resolver", Usage: "`RESOLVER`s to ask besides the authoritative servers (default: DNS_RESOLVERS)"},
+		&cli.StringSliceFlag{Name: "resolver", Usage: "`RESOLVER` to ask besides, two at least (default: DNS_RESOLVERS)"},
 		&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print JSON"},
 	}, own...)...)
 }

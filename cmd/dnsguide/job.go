@@ -39,6 +39,7 @@ func prepare(c *cli.Context, environ []string) (*job, error) {
 		return nil, err
 	}
 	setup.Warn(c, s)
+	setup.WarnPanel(c, panel)
 	j := &job{s, &guide.Guide{DNS: dns, Panel: panel, AllowMissingCAA: s.AllowMissingCAA, Interval: s.SetupInterval}, list, unread}
 	for _, doubt := range j.doubts() {
 		fmt.Fprintf(c.App.ErrWriter, "%s: warning: %s\n", c.App.Name, doubt)

@@ -25,13 +25,16 @@ func run(ctx context.Context, args, environ []string, _ io.Reader, stdout, stder
 func newApp(environ []string) *cli.App {
 	app := hookcli.NewApp("dnsguide", "the DNS records that a certificate needs: print them, verify them, wait for them",
 		hookcli.ExitDone, hookcli.ExitFailure, hookcli.ExitVerdict, hookcli.ExitUnknown, hookcli.ExitUsage, hookcli.ExitProvider, hookcli.ExitInterrupted)
-	app.UsageText = "dnsguide records -d svc.example.com         what to create\n" +
-		"dnsguide verify -d svc.example.com          whether it stands\n" +
-		"dnsguide verify --from-certbot --mode wait  until it stands, for all that certbot renews\n" +
-		"dnsguide account | scope -d NAME | explain NAME [TYPE]"
-	app.Description = "The challenge CNAME leads the CA to the alias zone, and the CAA record lets nobody but this machine's\n" +
-		"ACME account have certificates. Both are made once, by whoever may change the zone: this machine cannot."
+	app.UsageText = "dnsguide records -d svc.example.com           what to create\n" +
+		"dnsguide verify -d svc.example.com            whether it stands\n" +
+		"dnsguide verify --from-certbot --mode wait    until it stands, for all that certbot renews"
+	app.Description = "The challenge CNAME leads the CA to the alias zone, the CAA record keeps other ACME accounts\n" +
+		"out. Both are made once, by whoever may change the zone: this machine cannot."
+	app.CustomAppHelpTemplate = appHelp
 	app.Commands = []*cli.Command{recordsCommand(environ), verifyCommand(environ), accountCommand(environ), scopeCommand(environ), explainCommand(environ)}
+	for _, c := range app.Commands {
+		c.CustomHelpTemplate = commandHelp
+	}
 	app.EnableBashCompletion = true
 	app.Action = func(c *cli.Context) error {
 		if hookcli.Switch(c, "check-config") {

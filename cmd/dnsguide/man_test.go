@@ -7,7 +7,14 @@ import (
 )
 
 func TestManPage(t *testing.T) {
-	man.Check(t, newApp(nil), 1, "dnsguide.1", man.GuideKeys, `# FILES
+	app := newApp(nil)
+	app.UsageText = "dnsguide records {-d NAME... | --from-certbot} [--zonefile | --json] [OPTION...]\n" +
+		"dnsguide verify {-d NAME... | --from-certbot} [--mode once|wait|print|webhook] [OPTION...]\n" +
+		"dnsguide account [--json]\n" +
+		"dnsguide scope {-d NAME... | --from-certbot} [--json]\n" +
+		"dnsguide explain [--json] NAME [TYPE]\n" +
+		"dnsguide --check-config"
+	man.Check(t, app, 1, "dnsguide.1", man.GuideKeys, `# FILES
 
 **/etc/certhook/certhook.env**
 : settings; those of the hooks are among them, so that one file serves all

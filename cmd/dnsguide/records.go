@@ -19,9 +19,10 @@ func recordsCommand(environ []string) *cli.Command {
 		Usage: "print the records to create for a certificate",
 		UsageText: "dnsguide records -d svc.example.com -d '*.svc.example.com'\n" +
 			"dnsguide records --from-certbot --zonefile >to-import.zone",
-		Description: "Nothing is changed anywhere. DNS is asked which CAA records govern a name today, since what belongs\n" +
-			"beside them depends on that. As long as certbot has no account, the CAA line is left out and what to\n" +
-			"run is said in its place.",
+		Description: "Prints what to create, above each record what it is for, and changes nothing. What cannot stand where\n" +
+			"it is to (beside a CNAME, say) is left out, and so is the CAA as long as certbot has no account: a\n" +
+			"comment says why and names the ways out; of --zonefile, at the top. That alone is exit status 0.\n" +
+			"4 says that a lineage of certbot's cannot be read, so that names may be missing.",
 		Flags: planFlags(
 			&cli.BoolFlag{Name: "zonefile", DisableDefaultText: true, Usage: "print a zone file to import"},
 		),

@@ -32,8 +32,8 @@ func scopeCommand(environ []string) *cli.Command {
 			"the dashboard shows. A server that takes DNS updates (RFC 2136) is asked about the zones of the NAMEs, by\n" +
 			"updates that cannot come true and that its log will show; nothing can be learned about its other zones.",
 		Flags: hookcli.CommonFlags(
-			&cli.StringSliceFlag{Name: "d", Aliases: []string{"domain"}, Usage: "the `NAME`s, wildcards too, as certbot's -d takes them"},
-			&cli.BoolFlag{Name: "from-certbot", DisableDefaultText: true, Usage: "the names of all certificates that certbot renews by manual hooks"},
+			&cli.StringSliceFlag{Name: "d", Aliases: []string{"domain"}, Usage: "a `NAME` of the certificate, wildcards too; may be repeated"},
+			&cli.BoolFlag{Name: "from-certbot", DisableDefaultText: true, Usage: "all names that certbot renews by manual hooks at ACME_SERVER"},
 			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print JSON"},
 		),
 		Action: func(c *cli.Context) error {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -106,8 +107,13 @@ func Switch(c *cli.Context, name string) bool {
 	return false
 }
 
+// repeated is what the library adds to a flag that may be repeated: all of it once more.
+var repeated = regexp.MustCompile(` \[ .* \]\t`)
+
 // The library's own version flag would take -v.
 func init() {
+	flagText := cli.FlagStringer
+	cli.FlagStringer = func(f cli.Flag) string { return repeated.ReplaceAllString(flagText(f), "\t") }
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", DisableDefaultText: true, Usage: "print the version"}
 	cli.VersionPrinter = func(c *cli.Context) { fmt.Fprintf(c.App.Writer, "%s %s\n", c.App.Name, c.App.Version) }
 	cli.HelpFlag = &cli.BoolFlag{Name: "help", DisableDefaultText: true, Aliases: []string{"h"}, Usage: "show help"}

@@ -35,7 +35,7 @@ var exits = []struct {
 }{
 	{ExitDone, "done"},
 	{ExitFailure, "failure"},
-	{ExitVerdict, "the verdict is no: a record is missing or wrong, or HAProxy serves something else"},
+	{ExitVerdict, "the verdict is no: what should be there is missing or wrong"},
 	{ExitUnknown, "cannot tell: nobody answered"},
 	{ExitUsage, "usage, configuration or permission"},
 	{ExitProvider, "the DNS provider refused or failed"},

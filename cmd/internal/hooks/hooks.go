@@ -39,6 +39,11 @@ func CheckConfig(c *cli.Context, environ []string) error {
 	if _, err := Provider(s); err != nil {
 		return err
 	}
+	_, panel, err := setup.Resolution(s)
+	if err != nil {
+		return err
+	}
+	setup.WarnPanel(c, panel)
 	setup.SayFine(c, s)
 	return nil
 }

@@ -1,6 +1,8 @@
 package setup
 
 import (
+	"fmt"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/certhook/certhook/pkg/authority"
@@ -24,8 +26,21 @@ func CheckGuide(c *cli.Context, environ []string) error {
 	if err != nil {
 		return err
 	}
+	_, panel, err := Resolution(s)
+	if err != nil {
+		return err
+	}
+	WarnPanel(c, panel)
 	SayFine(c, s)
 	return nil
+}
+
+// WarnPanel tells on stderr where too few resolvers are named for a verdict without the zone's own servers.
+func WarnPanel(c *cli.Context, panel resolver.Panel) {
+	if panel.Size() < resolver.Quorum {
+		fmt.Fprintf(c.App.ErrWriter, "%s: warning: DNS_RESOLVERS (--resolver) names one resolver only, and where a zone's own servers cannot be reached it takes %d that agree: name a second one, run by somebody else\n",
+			c.App.Name, resolver.Quorum)
+	}
 }
 
 // Resolution returns the two ways to learn what DNS says: from authoritative servers, and from resolvers that
