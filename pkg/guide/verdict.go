@@ -43,7 +43,9 @@ func Err(results []Result) error {
 	return nil
 }
 
-func cannotTell(n int) string { return fmt.Sprintf("%s cannot be told", count(n, "state", "states")) }
+func cannotTell(n int) string {
+	return fmt.Sprintf("%s could not be decided", count(n, "check", "checks"))
+}
 
 // Accepted lists the locks that are missing with the settings' leave: one loud line each.
 func Accepted(results []Result) []string {
