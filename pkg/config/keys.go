@@ -156,7 +156,7 @@ var keys = []Key{
 
 	{Name: "CERTHOOK_CONFIG", Default: DefaultFile, Help: "the file with these settings; read from the environment only"},
 	{
-		Name: "CERTHOOK_STATE_DIR", Default: "/var/lib/certhook", Help: "directory of the journal",
+		Name: "CERTHOOK_STATE_DIR", Default: "/var/lib/certhook", Help: "directory of the journal, and of the accounts and lineages of persist-issue",
 		set: func(s *Settings, v string) error { return into(&s.StateDir)(absolute(v)) },
 	},
 	{

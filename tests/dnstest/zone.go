@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/miekg/dns"
 )
@@ -226,6 +227,27 @@ func (w *World) AllTXT(zone string) map[string][]string {
 		}
 	}
 	return all
+}
+
+// Text returns a zone as it stands now, a record a line, sorted, and after them how often it was changed: it is the same
+// text only where nobody has touched the zone.
+func (w *World) Text(zone string) string {
+	w.tb.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	z := w.zones[canonical(zone)]
+	if z == nil {
+		_ = w.misuse("there is no zone %q", zone)
+		return ""
+	}
+	var lines []string
+	for owner := range z.records {
+		for _, rec := range z.standing(owner, dns.TypeANY) {
+			lines = append(lines, rec.rr.String())
+		}
+	}
+	slices.Sort(lines)
+	return fmt.Sprintf("%s\n; %d changes\n", strings.Join(lines, "\n"), len(z.changes))
 }
 
 // add checks a record as a primary server would before it loads it.

@@ -23,7 +23,7 @@ const (
 )
 
 // binaries are the programs under test; they are built outside, where modules can be downloaded.
-var binaries = []string{"auth-hook", "cleanup-hook", "dnsguide", "haproxy-apply"}
+var binaries = []string{"auth-hook", "cleanup-hook", "dnsguide", "haproxy-apply", "persist-issue"}
 
 // inside is the folder of the binaries once the process is in the lab's namespaces, "" before.
 var inside string

@@ -114,6 +114,23 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// TestPersistIssueHoldsNoCredential looks at all that persist-issue is built of, libraries included.
+func TestPersistIssueHoldsNoCredential(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/persist-issue")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for pkg := range strings.Lines(string(out)) {
+		for _, forbidden := range []string{module + "pkg/provider", module + "pkg/challenge", "github.com/libdns/"} {
+			if strings.HasPrefix(pkg, forbidden) {
+				t.Errorf("persist-issue is built with %s: it must have no way to use a DNS credential", strings.TrimSpace(pkg))
+			}
+		}
+	}
+}
+
 func readGraph(t *testing.T) graph {
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Imports", "./...")
 	cmd.Dir = "../.."

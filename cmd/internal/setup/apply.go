@@ -32,7 +32,7 @@ func CheckApply(c *cli.Context, environ []string) error {
 // Applier builds haproxy-apply's use case. environ has what certbot says to a deploy hook.
 func Applier(s *config.Settings, log *slog.Logger, environ []string) *haproxy.Applier {
 	a := &haproxy.Applier{
-		Roots:       []string{s.CertbotConfigDir, "/var/lib/certhook"},
+		Roots:       []string{s.CertbotConfigDir, s.StateDir},
 		CertDir:     s.HAProxy.CertDir,
 		Config:      s.HAProxy.Config,
 		StatsSocket: s.HAProxy.StatsSocket, MasterSocket: s.HAProxy.MasterSocket, PIDFile: s.HAProxy.PIDFile,
