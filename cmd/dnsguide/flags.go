@@ -18,8 +18,8 @@ func planFlags(own ...cli.Flag) []cli.Flag {
 	return hookcli.CommonFlags(append([]cli.Flag{
 		&cli.StringSliceFlag{Name: "d", Aliases: []string{"domain"}, Usage: "a `NAME` of the certificate, wildcards too; may be repeated"},
 		&cli.BoolFlag{Name: "from-certbot", DisableDefaultText: true, Usage: "all names that certbot renews by manual hooks at ACME_SERVER"},
-		&cli.StringFlag{Name: "challenge", Usage: "`METHOD`: dns-01 or tls-alpn-01 (default: CHALLENGE_TYPE)"},
-		&cli.StringSliceFlag{Name: "include", Usage: "`KINDS` of records: cname, txt, caa, challenge-cname (default: all)"},
+		&cli.StringFlag{Name: "challenge", Usage: "`METHOD`: dns-01, dns-persist-01, both, tls-alpn-01 (default: CHALLENGE_TYPE)"},
+		&cli.StringSliceFlag{Name: "include", Usage: "`KINDS`: cname, txt, caa, challenge-cname, validation-txt (default: all)"},
 		&cli.StringFlag{Name: "delegation-zone", Usage: "alias `ZONE` for challenges (default: ACME_CHALLENGE_ALIAS)"},
 		&cli.StringFlag{Name: "account-uri", Usage: "`URI` of the ACME account (default: certbot's)"},
 		&cli.StringFlag{Name: "caa-tag", Usage: "`TAG` of the CAA: issue, or issuewild for both (default: as needed)"},
@@ -30,13 +30,14 @@ func planFlags(own ...cli.Flag) []cli.Flag {
 		&cli.StringFlag{Name: "txt-name", Usage: "`NAME` of the routing TXT (default: TXT_PREFIX.NAME)"},
 		&cli.StringSliceFlag{Name: "resolver", Usage: "`RESOLVER` to ask besides, two at least (default: DNS_RESOLVERS)"},
 		&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print JSON"},
-	}, own...)...)
+	}, append(persistFlags(), own...)...)...)
 }
 
 // settingsOf names the setting that each flag stands for.
 var settingsOf = map[string]string{
 	"challenge":       "CHALLENGE_TYPE",
 	"delegation-zone": "ACME_CHALLENGE_ALIAS",
+	"draft":           "PERSIST_DRAFT",
 	"alias-target":    "GATEWAY_DOMAIN",
 	"resolver":        "DNS_RESOLVERS",
 	"mode":            "DNS_SETUP_MODE",
@@ -66,7 +67,7 @@ func included(c *cli.Context) (map[guide.Kind]bool, error) {
 	for _, item := range c.StringSlice("include") {
 		kind := guide.Kind(strings.ToLower(strings.TrimSpace(item)))
 		if !slices.Contains(guide.Kinds(), kind) {
-			return nil, fault.Errorf(fault.Usage, "--include: %q is no kind of record; write cname, txt, caa or challenge-cname", item)
+			return nil, fault.Errorf(fault.Usage, "--include: %q is no kind of record; write cname, txt, caa, challenge-cname or validation-txt", item)
 		}
 		kinds[kind] = true
 	}

@@ -29,14 +29,12 @@ type planner struct {
 	caaValue string
 	account  string // as --account-uri or --caa-value says
 	book     *certbot.Book
+
+	validation *validation // of dns-persist-01; nil where that is not asked for
 }
 
 // plans makes a plan for each name that is asked for. unread is that of [names].
 func plans(ctx context.Context, c *cli.Context, s *config.Settings) (list []guide.Plan, unread, err error) {
-	if s.ChallengeType == config.ChallengePersist {
-		return nil, nil, fault.Errorf(fault.Usage, "dnsguide does not know the records for %s yet", s.ChallengeType).
-			WithHint("set CHALLENGE_TYPE or --challenge to %s or %s", config.ChallengeDNS01, config.ChallengeTLSALPN01)
-	}
 	names, unread, err := names(c, s)
 	if err != nil {
 		return nil, nil, err
@@ -46,6 +44,9 @@ func plans(ctx context.Context, c *cli.Context, s *config.Settings) (list []guid
 		return nil, nil, err
 	}
 	if err := p.readCAA(ctx, names); err != nil {
+		return nil, nil, err
+	}
+	if err := p.readPersist(ctx, names); err != nil {
 		return nil, nil, err
 	}
 	if len(names) > 1 && c.IsSet("txt-name") {
@@ -152,13 +153,15 @@ func (p *planner) checkValue(plan *guide.Plan) error {
 		return nil
 	}
 	set := caa.Set{Owner: plan.CAAOwner, Records: []*dns.CAA{{Tag: "issue", Value: p.caaValue}}}
-	q := caa.Question{Domain: plan.Domain, Issuer: p.issuers[0], Also: p.issuers[1:], Method: string(plan.Method), Account: p.account}
-	result := caa.Evaluate(q, set)
-	if !result.Allowed {
-		return fault.Errorf(fault.Usage, "--caa-value: %s", result.Fault.Why).
-			WithHint("the CA at %s is called %s in CAA records, and the method is %s", p.s.ACMEServer, strings.Join(p.issuers, " or "), plan.Method)
+	for _, method := range append([]guide.Method{plan.Method}, plan.CAA.Methods...) {
+		q := caa.Question{Domain: plan.Domain, Issuer: p.issuers[0], Also: p.issuers[1:], Method: string(method), Account: p.account}
+		result := caa.Evaluate(q, set)
+		if !result.Allowed {
+			return fault.Errorf(fault.Usage, "--caa-value: %s", result.Fault.Why).
+				WithHint("the CA at %s is called %s in CAA records, and the method is %s", p.s.ACMEServer, strings.Join(p.issuers, " or "), method)
+		}
+		plan.CAA.Open = result.Lock != caa.Locked || p.account == ""
 	}
-	plan.CAA.Open = result.Lock != caa.Locked || p.account == ""
 	return nil
 }
 
@@ -173,7 +176,8 @@ func checkAccount(uri string) error {
 }
 
 func (p *planner) plan(name string) (guide.Plan, error) {
-	plan := guide.Plan{Name: name, Method: guide.Method(p.s.ChallengeType), Include: p.include, Gateway: p.s.GatewayDomain, TXTValue: p.c.String("txt-value")}
+	method, others := p.methods()
+	plan := guide.Plan{Name: name, Method: method, Include: p.include, Gateway: p.s.GatewayDomain, TXTValue: p.c.String("txt-value")}
 	plan.Domain, plan.Wildcard = strings.CutPrefix(name, "*.")
 	if plan.Wildcard && plan.Method == guide.TLSALPN01 {
 		return plan, fault.Errorf(fault.Usage, "%s cannot validate the wildcard %q, since it proves one host only (RFC 8737): use --challenge %s, or leave the wildcard out",
@@ -202,12 +206,15 @@ func (p *planner) plan(name string) (guide.Plan, error) {
 	if p.caaOwner != "" {
 		plan.CAAOwner = p.caaOwner
 	}
-	plan.CAA = guide.Lock{Issuers: p.issuers, Value: p.caaValue, Wild: p.c.String("caa-tag") == "issuewild"}
+	plan.CAA = guide.Lock{Issuers: p.issuers, Value: p.caaValue, Wild: p.c.String("caa-tag") == "issuewild", Methods: others}
 	plan.CAA.Accounts, plan.CAA.Problem = p.accounts(name)
 	for _, account := range plan.CAA.Accounts {
 		if plan.CAA.Doubt == "" {
 			plan.CAA.Doubt = certbot.Foreign(account, p.s.ACMEServer)
 		}
+	}
+	if err := p.persist(&plan); err != nil {
+		return plan, err
 	}
 	return plan, p.checkValue(&plan)
 }

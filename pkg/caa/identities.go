@@ -49,6 +49,16 @@ func Identities(ctx context.Context, client *http.Client, directory string) ([]s
 }
 
 func identities(ctx context.Context, client *http.Client, directory string) ([]string, error) {
+	body, err := Directory(ctx, client, directory)
+	if err != nil {
+		return nil, err
+	}
+	return parseDirectory(body)
+}
+
+// Directory fetches an ACME server's directory (RFC 8555, section 7.1.1) as it is. It takes ten seconds at most. A nil
+// client is the default one.
+func Directory(ctx context.Context, client *http.Client, directory string) ([]byte, error) {
 	if err := mayBeAsked(directory); err != nil {
 		return nil, err
 	}
@@ -74,7 +84,7 @@ func identities(ctx context.Context, client *http.Client, directory string) ([]s
 	if len(body) > maxDirectory {
 		return nil, fmt.Errorf("the directory is larger than %d octets", maxDirectory)
 	}
-	return parseDirectory(body)
+	return body, nil
 }
 
 // reason names the end of the time rather than what that did to the connection.

@@ -193,9 +193,9 @@ var keys = []Key{
 		},
 	},
 	{
-		Name: "CHALLENGE_TYPE", Default: ChallengeDNS01, forGuide: true, Help: "how the CA validates: dns-01, dns-persist-01 or tls-alpn-01",
+		Name: "CHALLENGE_TYPE", Default: ChallengeDNS01, forGuide: true, Help: "how the CA validates: dns-01, dns-persist-01, tls-alpn-01, or both for the first two",
 		set: func(s *Settings, v string) error {
-			return into(&s.ChallengeType)(oneOf(v, ChallengeDNS01, ChallengePersist, ChallengeTLSALPN01))
+			return into(&s.ChallengeType)(oneOf(v, ChallengeDNS01, ChallengePersist, ChallengeTLSALPN01, ChallengeBoth))
 		},
 	},
 	{

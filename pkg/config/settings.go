@@ -74,7 +74,7 @@ type Settings struct {
 	WebhookURL       string        // it may hold a secret, and does not belong in messages
 	WebhookToken     Secret
 	WebhookTimeout   time.Duration // of one request
-	ChallengeType    string        // ChallengeDNS01, ChallengePersist or ChallengeTLSALPN01
+	ChallengeType    string        // ChallengeDNS01, ChallengePersist, ChallengeTLSALPN01 or ChallengeBoth
 	GatewayDomain    string        // "" for none; underscores are possible
 	TXTPrefix        string        // one label; underscores are possible
 	DstackAppID      string
@@ -161,4 +161,5 @@ const (
 	ChallengeDNS01     = "dns-01"
 	ChallengePersist   = "dns-persist-01"
 	ChallengeTLSALPN01 = "tls-alpn-01"
+	ChallengeBoth      = "both" // dns-01 for certbot and dns-persist-01 for persist-issue
 )

@@ -38,6 +38,9 @@ func (g *Guide) checks(p Plan) []func(context.Context, Plan, *ground) Finding {
 	if p.Include[ChallengeCNAME] && p.Method == DNS01 {
 		list = append(list, g.checkChallenge)
 	}
+	if p.validates() {
+		list = append(list, g.checkValidation)
+	}
 	if p.wantsGateway() {
 		list = append(list, g.checkCNAME)
 	}

@@ -20,20 +20,22 @@ type Kind string
 
 const (
 	ChallengeCNAME Kind = "challenge-cname" // leads a CA from the domain to the alias zone
+	ValidationTXT  Kind = "validation-txt"  // lets the ACME account have certificates by dns-persist-01
 	CAA            Kind = "caa"             // locks the domain to the ACME account
 	CNAME          Kind = "cname"           // leads clients to the gateway
 	TXT            Kind = "txt"             // tells the gateway where to lead them
 )
 
 // Kinds lists all kinds, in the order in which they are told.
-func Kinds() []Kind { return []Kind{ChallengeCNAME, CAA, CNAME, TXT} }
+func Kinds() []Kind { return []Kind{ChallengeCNAME, ValidationTXT, CAA, CNAME, TXT} }
 
 // Method is how a CA validates (RFC 8555, section 8; RFC 8737).
 type Method string
 
 const (
-	DNS01     Method = "dns-01"
-	TLSALPN01 Method = "tls-alpn-01"
+	DNS01        Method = "dns-01"
+	DNSPersist01 Method = "dns-persist-01" // draft-ietf-acme-dns-persist
+	TLSALPN01    Method = "tls-alpn-01"
 )
 
 // Plan is what one name of a certificate is to have, from settings alone. Names are canonical.
@@ -44,7 +46,8 @@ type Plan struct {
 	Method   Method
 	Include  map[Kind]bool // what is asked for; a CAA that forbids the certificate is found in any case
 
-	Target delegation.Target // of the challenge; for DNS01 only
+	Target     delegation.Target // of the challenge; for DNS01 only
+	Validation *Validation       // of dns-persist-01; nil where that is not asked for
 
 	CAA      Lock
 	CAAOwner string // where the CAA is to stand: Domain or a name above it
@@ -63,6 +66,7 @@ type Lock struct {
 	Value    string   // the whole value, where the operator gives it
 	Open     bool     // that value keeps nobody out
 	Wild     bool     // issuewild is asked for besides
+	Methods  []Method // by which the name is validated besides the plan's: the CAA has to allow each
 }
 
 // Record is a record for the operator to create.

@@ -11,7 +11,8 @@ import (
 
 // question is what a CA has to decide for the account.
 func (p Plan) question(account string) caa.Question {
-	q := caa.Question{Domain: p.Domain, Wildcard: p.Wildcard, Method: string(p.Method), Account: account}
+	q := caa.Question{Domain: p.Domain, Wildcard: p.Wildcard, Account: account}
+	q.Method, q.Methods = p.methods()
 	if len(p.CAA.Issuers) > 0 {
 		q.Issuer, q.Also = p.CAA.Issuers[0], p.CAA.Issuers[1:]
 	}
@@ -25,10 +26,10 @@ func (p Plan) judge(s caa.Set) (caa.Question, caa.Result) {
 	if len(p.CAA.Accounts) > 0 {
 		best = p.question(p.CAA.Accounts[0])
 	}
-	result := caa.Evaluate(best, s)
+	result := evaluate(best, s)
 	for _, account := range p.CAA.Accounts {
 		q := p.question(account)
-		r := caa.Evaluate(q, s)
+		r := evaluate(q, s)
 		if r.Allowed && r.Lock == caa.Locked {
 			return q, r
 		}
@@ -64,7 +65,7 @@ func (g *Guide) checkCAA(ctx context.Context, p Plan, gr *ground) Finding {
 	case whom == someOnly:
 		f.Status, f.Detail = Unknown, fmt.Sprintf("CAA of %s lets some accounts issue, and which one certbot will use cannot be told", s.Owner)
 	case !r.Allowed:
-		f.Status, f.Detail = Wrong, "CAA forbids it: "+r.Fault.String()
+		f.Status, f.Detail = Wrong, "CAA forbids it: "+r.Fault.String()+pinned(q, s)
 	case !p.Include[CAA]:
 		f.Status, f.Detail = OK, "CAA does not forbid it"
 		return f
@@ -102,7 +103,7 @@ func (p Plan) allowed(s caa.Set) whom {
 	}
 	n := 0
 	for _, account := range accounts {
-		if caa.Evaluate(p.question(account), s).Allowed {
+		if evaluate(p.question(account), s).Allowed {
 			n++
 		}
 	}

@@ -41,6 +41,9 @@ func (g *Guide) prescribe(ctx context.Context, p Plan, gr *ground) Prescription 
 	} else if p.Include[ChallengeCNAME] && p.Method == DNS01 {
 		list.note("no alias zone is set (ACME_CHALLENGE_ALIAS): challenges go to the domain's own zone, and no CNAME is needed")
 	}
+	if p.validates() {
+		g.prescribeValidation(ctx, p, gr, &list)
+	}
 	if p.Include[CAA] {
 		g.prescribeLock(ctx, p, gr, &list)
 	}

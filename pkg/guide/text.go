@@ -90,7 +90,7 @@ func reversed(name string) string {
 
 // label says a finding's kind to people.
 func (k Kind) label() string {
-	return cmp.Or(map[Kind]string{ChallengeCNAME: "challenge", CAA: "CAA", CNAME: "routing", TXT: "routing TXT"}[k], string(k))
+	return cmp.Or(map[Kind]string{ChallengeCNAME: "challenge", ValidationTXT: "validation", CAA: "CAA", CNAME: "routing", TXT: "routing TXT"}[k], string(k))
 }
 
 // Line tells a finding in one line.

@@ -2,6 +2,7 @@ package persist
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,6 +64,25 @@ func (s Seen) Lagging(q Question) []resolver.Laggard {
 		return nil
 	}
 	return lagging
+}
+
+// Lagging names the resolvers of the panel that answer and do not show what lets the account have what the question asks
+// for. It asks about nothing unless an authoritative server shows that: a question about what is not there yet plants a
+// denial.
+func Lagging(ctx context.Context, panel resolver.Panel, s Seen, q Question) []resolver.Laggard {
+	if s.Resolvers || !slices.ContainsFunc(s.Views, func(v View) bool { return Evaluate(q, v.TXT).OK }) {
+		return nil
+	}
+	told := Seen{Owner: s.Owner, Views: s.Views}
+	ctx, cancel := context.WithTimeout(ctx, panelTimeout)
+	defer cancel()
+	for _, said := range panel.Ask(ctx, s.Owner, dns.TypeTXT) {
+		if said.Err == nil {
+			_, rrs := resolver.Follow(said.Msg, s.Owner, dns.TypeTXT)
+			told.Views = append(told.Views, View{TXT: texts(rrs), Servers: []string{said.Server}})
+		}
+	}
+	return told.Lagging(q)[len(s.Lagging(q)):]
 }
 
 // endsBefore reports whether what a verdict rests on ends before that of another.
