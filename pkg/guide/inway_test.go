@@ -32,6 +32,7 @@ func TestInTheWay(t *testing.T) {
 		{name: "CAA at the name", plan: gateway, zone: []string{caaRR}, not: domain + ". CNAME", says: []string{"CAA stands at " + domain}},
 		{name: "MX at the wildcard", of: "*." + domain, plan: gateway, zone: []string{"*.svc.example.com MX 10 mx.example.com."}, not: "*." + domain + ". CNAME", says: []string{"MX stands at *." + domain}},
 		{name: "TXT of the wildcard above", of: "*." + domain, plan: gateway, zone: []string{`*.example.com TXT "x"`}, print: "*." + domain + ". CNAME"},
+		{name: "a CNAME that is to be", plan: gateway, not: domain + ". CAA", print: domain + ". CNAME", says: []string{"the CAA record: once its CNAME is there, " + domain + " is a CNAME"}},
 		{name: "the gateway itself", plan: func(p *Plan) { p.Gateway = domain }, not: domain + ". CNAME", print: caaLine, says: []string{"the gateway itself"}},
 
 		{name: "CNAME at the routing TXT", plan: routing, zone: []string{"_app.svc.example.com CNAME x.example.org."}, not: "_app." + domain, says: []string{"_app." + domain + " is a CNAME to x.example.org", "--txt-name"}},
@@ -153,5 +154,16 @@ func TestDoubtfulAccount(t *testing.T) {
 	}
 	if f := finding(t, s.Check(t.Context(), []Plan{p}), CAA); f.Status != OK || len(f.Notes) != 1 || f.Notes[0] != p.CAA.Doubt {
 		t.Errorf("%+v", f)
+	}
+}
+
+// Names that share records, a wildcard and its base say, have them printed once.
+func TestTextHasEachRecordOnce(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	var text bytes.Buffer
+	WriteText(&text, s.Prescribe(t.Context(), []Plan{plan(t, domain), plan(t, "*."+domain)}))
+	if got := parse(t, strings.ReplaceAll(text.String(), "#", ";")); len(got) != 2 || !strings.Contains(text.String(), "# *."+domain+"\n# takes the CNAME at _acme-challenge."+domain+" above\n") {
+		t.Errorf("text\n%s", &text)
 	}
 }

@@ -37,6 +37,7 @@ func (p Plan) lockRecords(s caa.Set, gr *ground) (records []Record, leftOut stri
 	case len(p.CAA.Accounts) > 1:
 		return nil, p.severalAccounts(), nil
 	}
+	stands := s.CNAME != ""
 	s = gr.around(p, s)
 	q := p.question("")
 	if len(p.CAA.Accounts) > 0 {
@@ -44,7 +45,11 @@ func (p Plan) lockRecords(s caa.Set, gr *ground) (records []Record, leftOut stri
 	}
 	q.Domain = p.CAAOwner
 	if s.CNAME != "" {
-		return nil, q.Advice(s, caa.Evaluate(q, s)), nil
+		advice := q.Advice(s, caa.Evaluate(q, s))
+		if !stands && p.CAAOwner == p.Domain {
+			advice = "once its CNAME is there, " + advice
+		}
+		return nil, advice, nil
 	}
 	if s.Owner != "" && s.Owner != p.CAAOwner && dnsname.Within(s.Owner, p.CAAOwner) {
 		notes = append(notes, fmt.Sprintf("%s has CAA records of its own, so that one at %s will not count for %s", s.Owner, p.CAAOwner, p.Name))

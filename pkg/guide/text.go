@@ -8,15 +8,21 @@ import (
 	"strings"
 )
 
-// WriteText prints prescriptions for people: each record on a line of its own that can be pasted into a
+// WriteText prints prescriptions for people: each record once, on a line of its own that can be pasted into a
 // zone file, what it is for above it.
 func WriteText(w io.Writer, list []Prescription) {
+	printed := map[string]bool{}
 	for i, p := range list {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintf(w, "# %s\n", p.Name)
 		for _, r := range p.Records {
+			if printed[r.Line()] {
+				fmt.Fprintf(w, "# takes the %s at %s above\n", r.Type, r.Name)
+				continue
+			}
+			printed[r.Line()] = true
 			fmt.Fprintf(w, "\n# %s\n%s\n", r.Note, r.Line())
 		}
 		for _, text := range p.LeftOut {
