@@ -24,12 +24,12 @@ func verifyCommand(environ []string) *cli.Command {
 		UsageText: "dnsguide verify -d svc.example.com\n" +
 			"dnsguide verify --from-certbot --mode wait --timeout 30m",
 		Description: "The authoritative servers decide; resolvers that do not show a record yet are named. Where those servers\n" +
-			"cannot be reached, two independent resolvers have to answer. Exit status 3: something is missing or\n" +
-			"wrong; 4: nobody could tell, or a lineage of certbot's cannot be read. MODE is one of\n\n" +
+			"cannot be reached, two independent resolvers have to answer. MODE is one of\n\n" +
 			"- once: look, and say what is found;\n" +
-			"- wait: look again every --interval until all stands (0) or --timeout is up (3, or 4 if nobody ever told);\n" +
+			"- wait: look again every --interval until all stands or --timeout is up;\n" +
 			"- print: as once, and exit status 0 whatever is found, for an entrypoint that goes on in any case;\n" +
-			"- webhook: send what is to be created to DNS_WEBHOOK_URL, signed with DNS_WEBHOOK_TOKEN, then wait.",
+			"- webhook: send what is to be created to DNS_WEBHOOK_URL, signed with DNS_WEBHOOK_TOKEN, then wait.\n\n" +
+			"Exit status 3: something is missing or wrong. 4: nobody could tell, or a lineage of certbot's cannot be read.",
 		Flags: planFlags(
 			&cli.StringFlag{Name: "mode", Usage: "`MODE`: once, wait, print or webhook (default: DNS_SETUP_MODE)"},
 			&cli.StringFlag{Name: "timeout", Usage: "wait at most this `TIME` (default: DNS_SETUP_TIMEOUT)"},
