@@ -17,6 +17,7 @@ import (
 	"github.com/certhook/certhook/pkg/dnsname"
 	"github.com/certhook/certhook/pkg/fault"
 	"github.com/certhook/certhook/pkg/guide"
+	"github.com/certhook/certhook/pkg/persist"
 )
 
 // planner makes plans of the command line and the settings.
@@ -74,6 +75,8 @@ func checkTXTNames(list []guide.Plan) error {
 			switch p.TXTName {
 			case dnsname.Challenge(q.Domain):
 				use = "which is for challenges"
+			case persist.Owner(q.Domain):
+				use = "which is for dns-persist-01"
 			case q.Target.Record:
 				use = "where the hooks write challenges"
 			case q.Name:

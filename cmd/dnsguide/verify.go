@@ -50,7 +50,7 @@ func verifyCommand(environ []string) *cli.Command {
 
 func verify(c *cli.Context, j *job) error {
 	ctx, s := c.Context, j.settings
-	show := newView(c.App.Writer, c.Bool("json"), s.SetupMode, j.unread == nil)
+	show := newView(c.App.Writer, c.Bool("json"), hookcli.Switch(c, "v"), s.SetupMode, j.unread == nil)
 	var results []guide.Result
 	switch s.SetupMode {
 	case config.SetupWait:

@@ -18,6 +18,7 @@ import (
 type view struct {
 	w        io.Writer
 	asJSON   bool
+	verbose  bool
 	whole    bool // all names that are asked about could be read
 	waiting  bool
 	terminal bool
@@ -26,9 +27,9 @@ type view struct {
 	told     map[string]string // by name and kind: the line told last
 }
 
-func newView(w io.Writer, asJSON bool, mode string, whole bool) *view {
+func newView(w io.Writer, asJSON, verbose bool, mode string, whole bool) *view {
 	return &view{
-		w: w, asJSON: asJSON, whole: whole, terminal: isTerminal(w), began: time.Now(), told: map[string]string{},
+		w: w, asJSON: asJSON, verbose: verbose, whole: whole, terminal: isTerminal(w), began: time.Now(), told: map[string]string{},
 		waiting: mode == config.SetupWait || mode == config.SetupWebhook,
 	}
 }
@@ -63,11 +64,11 @@ func (v *view) end(results []guide.Result) error {
 		}{v.whole && guide.Err(results) == nil, results})
 	case v.waiting && v.terminal:
 		v.erase()
-		guide.WriteReport(v.w, results)
+		guide.WriteReport(v.w, results, v.verbose)
 	case v.waiting:
 		v.changes(results)
 	default:
-		guide.WriteReport(v.w, results)
+		guide.WriteReport(v.w, results, v.verbose)
 	}
 	return nil
 }
@@ -117,7 +118,7 @@ func (v *view) changes(results []guide.Result) {
 	for _, r := range results {
 		for _, f := range r.Findings {
 			line, key := f.Line(r.Name), r.Name+"\x00"+string(f.Kind)
-			text := strings.Join(append([]string{line}, f.More()...), "\n          ")
+			text := strings.Join(append([]string{line}, f.More(v.verbose)...), "\n          ")
 			if v.told[key] != text {
 				v.told[key] = text
 				fmt.Fprintln(v.w, text)

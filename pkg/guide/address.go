@@ -18,7 +18,7 @@ func (g *Guide) checkAddress(ctx context.Context, p Plan, _ *ground) Finding {
 	case errors.Is(own.err, errCircle):
 		f.Status, f.Detail, f.Advice = Wrong, own.err.Error(), p.addAddress()+" in place of the CNAME"
 	case own.err != nil:
-		f.Status, f.Detail = Unknown, fmt.Sprintf("cannot tell what stands at %s: %v", p.Name, own.err)
+		return f.undecided("cannot tell what stands at "+p.Name, own.err)
 	case own.empty():
 		f.Status, f.Detail, f.Advice = Missing, p.noAddress(), p.addAddress()
 	default:

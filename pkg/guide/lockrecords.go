@@ -23,7 +23,7 @@ func (g *Guide) prescribeLock(ctx context.Context, p Plan, gr *ground, list *Pre
 		list.note(n)
 	}
 	if err != nil && len(records) > 0 {
-		list.note(fmt.Sprintf("which CAA records stand at %s and above it today cannot be told, so that more may be needed beside this one where there is an issuewild: %v", p.Domain, err))
+		list.note(fmt.Sprintf("which CAA records stand at %s and above it today cannot be told, so that more may be needed beside this one where there is an issuewild: %s", p.Domain, brief(err)))
 	}
 }
 

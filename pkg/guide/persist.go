@@ -135,8 +135,7 @@ func (g *Guide) checkValidation(ctx context.Context, p Plan, gr *ground) Finding
 	seen, err := persist.Lookup(ctx, g.DNS, g.Panel, p.Domain)
 	switch {
 	case fault.KindOf(err) == fault.Unknown:
-		f.Status, f.Detail = Unknown, fmt.Sprintf("cannot tell what stands at %s: %v", owner, err)
-		return f
+		return f.undecided("cannot tell what stands at "+owner, err)
 	case err != nil:
 		f.Status, f.Detail = Wrong, err.Error()
 		f.Advice = g.validationAdvice(ctx, p, gr)

@@ -114,9 +114,12 @@ func (f Finding) Line(name string) string {
 	return text
 }
 
-// More tells what else there is to a finding, a line each.
-func (f Finding) More() []string {
+// More tells what else there is to a finding, a line each. verbose adds everything that went wrong on the way.
+func (f Finding) More(verbose bool) []string {
 	var lines []string
+	if verbose && f.Cause != "" {
+		lines = strings.Split(f.Cause, "\n")
+	}
 	for _, l := range f.Lagging {
 		lines = append(lines, fmt.Sprintf("lagging: %s %s", l.Server, l.Says))
 	}
@@ -133,12 +136,12 @@ func (f Finding) More() []string {
 	return lines
 }
 
-// WriteReport prints all findings for people.
-func WriteReport(w io.Writer, results []Result) {
+// WriteReport prints all findings for people; verbose is that of [Finding.More].
+func WriteReport(w io.Writer, results []Result, verbose bool) {
 	for _, r := range results {
 		for _, f := range r.Findings {
 			fmt.Fprintln(w, f.Line(r.Name))
-			for _, line := range f.More() {
+			for _, line := range f.More(verbose) {
 				fmt.Fprintln(w, "          "+line)
 			}
 		}
