@@ -59,6 +59,18 @@ type Set struct {
 
 	Sources []string           // the servers whose word it is, zones' own by name, resolvers as Panel calls them
 	Lagging []resolver.Laggard // authoritative servers that lack some of what others of their zone have
+	Failing []resolver.Laggard // authoritative servers that do not answer while others of their zone do
+
+	// Views are what a CA may find in place of Records, since it may ask any of the authoritative servers and they
+	// differ; none where they agree.
+	Views []View
+}
+
+// View is the set that some authoritative servers lead to.
+type View struct {
+	Servers []string // that differ from others, by name
+	Set     Set      // Owner, Target and Records, and what else is known of them
+	Err     error    // why it could not be learnt; a CA that asks these servers does not learn it either
 }
 
 // Finding is a record and what is the matter with it.

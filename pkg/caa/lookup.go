@@ -1,7 +1,6 @@
 package caa
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +22,7 @@ import (
 const (
 	lookupTimeout = 7 * time.Second
 	panelTimeout  = 3 * time.Second // so that a silent resolver leaves time for the names above
+	suffixTimeout = time.Second     // so that it leaves time for the servers of a public suffix
 	maxChain      = 12              // CNAMEs; resolvers follow about as many
 )
 
@@ -42,11 +42,12 @@ func (e *Error) Unwrap() error { return e.Err }
 // first name with CAA records, those of a CNAME's target included (RFC 8659, section 3). The authoritative
 // servers of each zone are asked, and what they disagree about is taken together. Only where none of them
 // answers is the panel asked, and what its resolvers say is taken together as well, name by name; fewer
-// answers than [resolver.Quorum] prove nothing. It takes a few seconds at most. known are zones that need
+// answers than [resolver.Quorum] prove nothing. What a CA finds with one server and not with another is in
+// [Set.Views]. It takes a few seconds at most. known are zones that need
 // not be found any more.
 //
 // The client's resolver hears of registered names and what is above them, of the top of a CNAME's target
-// and of name servers; the panel of names below them, too.
+// and of name servers; the panel of public suffixes and, where it has to be asked, of names below them, too.
 //
 // The error, of kind Unknown, is an *[Error] for the first name on the way up that nobody tells of: a CA
 // stops there as well.
@@ -54,23 +55,26 @@ func Lookup(ctx context.Context, c *authority.Client, panel resolver.Panel, doma
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	l := &lookup{c: c, panel: panel, domain: domain, known: slices.Clip(known)}
+	return l.climb(ctx, domain)
+}
+
+// climb goes from a name, the domain or one above it, up to the first with records.
+func (l *lookup) climb(ctx context.Context, name string) (Set, error) {
 	set := Set{Proven: true}
-	for name := domain; name != ""; {
+	for name != "" {
 		names, answers := l.zoneful(ctx, name)
 		for i, a := range answers {
+			if names[i] == l.domain {
+				set.CNAME = a.end
+			}
 			if a.err != nil {
 				// What is known is that there is a CNAME, even where its target's servers are dead.
-				if names[i] == domain {
-					set.CNAME = a.end
-				}
 				return Set{CNAME: set.CNAME}, fault.Errorf(fault.Unknown, "%w", &Error{Name: names[i], Err: a.err, Refused: a.refused})
-			}
-			if names[i] == domain {
-				set.CNAME = a.end
 			}
 			set.rest(a)
 			if len(a.records) > 0 {
 				set.Owner, set.Target, set.Records = names[i], a.end, a.records
+				set.Views = l.views(ctx, names[i], a.faces)
 				return set, nil
 			}
 		}
@@ -85,6 +89,7 @@ func (s *Set) rest(a answer) {
 	s.Resolvers = s.Resolvers || a.resolvers
 	s.Plain = s.Plain || a.plain
 	s.Lagging = append(s.Lagging, a.lagging...)
+	s.Failing = append(s.Failing, a.failing...)
 	for _, server := range a.sources {
 		if !slices.Contains(s.Sources, server) {
 			s.Sources = append(s.Sources, server)
@@ -106,8 +111,10 @@ type answer struct {
 
 	proven, resolvers, plain bool // see [Set]
 
+	faces   []face // those of the zone's servers; none where resolvers tell
 	sources []string
 	lagging []resolver.Laggard
+	failing []resolver.Laggard
 	err     error
 	refused bool // see [Error]
 }
@@ -115,11 +122,8 @@ type answer struct {
 // zoneful learns of a name and of those above it in the same zone at once. Most domains have their records
 // in the first zone, so that the zones above need not be found.
 func (l *lookup) zoneful(ctx context.Context, name string) ([]string, []answer) {
-	if name != l.domain && publicSuffix(name) {
-		// Records are rare there and never new, so that a resolver's word is good enough for none.
-		if m, err := l.c.Recursive.Ask(ctx, name, dns.TypeCAA); err == nil && noTopLevel(m, "", name) == nil && len(m.Answer) == 0 {
-			return []string{name}, []answer{{}}
-		}
+	if name != l.domain && publicSuffix(name) && l.bare(ctx, name) {
+		return []string{name}, []answer{{}}
 	}
 	zone, err := l.zone(ctx, name)
 	if err != nil {
@@ -151,6 +155,24 @@ func (l *lookup) zoneful(ctx context.Context, name string) ([]string, []answer) 
 	return names, answers
 }
 
+// bare reports whether the panel's resolvers agree that a public suffix has no records. They are rare there and never
+// new, so that its servers need only be found where that is in doubt.
+func (l *lookup) bare(ctx context.Context, suffix string) bool {
+	ctx, cancel := context.WithTimeout(ctx, suffixTimeout)
+	defer cancel()
+	none := 0
+	for _, s := range l.panel.Ask(ctx, suffix, dns.TypeCAA) {
+		switch {
+		case s.Err != nil:
+		case noTopLevel(s.Msg, s.Server, suffix) != nil || len(s.Msg.Answer) > 0:
+			return false
+		default:
+			none++
+		}
+	}
+	return none >= resolver.Quorum
+}
+
 // zone finds the zone of the domain or of a name above it, or one above that: a zone cut in between shows
 // in a referral. Resolvers are asked about the registered name only, since those below may not exist yet,
 // and a question about one that does not plants a denial.
@@ -179,120 +201,6 @@ func publicSuffix(name string) bool {
 	suffix, icann := publicsuffix.PublicSuffix(name)
 	return suffix == name && (icann || !strings.Contains(name, "."))
 }
-
-// fact is what one server says of a name.
-type fact struct {
-	server  string
-	records []*dns.CAA
-	target  string // of the CNAME; "." for the root, "" for none
-}
-
-// authorities asks every server of the zone. passed are the CNAMEs that led to the name.
-func (l *lookup) authorities(ctx context.Context, zone authority.Zone, name string, passed []string) answer {
-	var facts []fact
-	var failed []error
-	union := records{}
-	for _, a := range l.c.QueryAll(ctx, zone, name, dns.TypeCAA) {
-		if _, referral := errors.AsType[*authority.Referral](a.Err); referral {
-			below, err := l.c.Within(ctx, zone, name)
-			if err == nil && below.Name != zone.Name {
-				return l.authorities(ctx, below, name, passed)
-			}
-		}
-		err := a.Err
-		if err == nil {
-			err = noTopLevel(a.Msg, a.Server, name)
-		}
-		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", a.Server, err))
-			continue
-		}
-		f := fact{server: a.Server}
-		for _, rr := range a.Msg.Answer {
-			if resolver.Canonical(rr.Header().Name) != name {
-				continue // what a server tells of a CNAME's target is another zone's business
-			}
-			switch rr := rr.(type) {
-			case *dns.CAA:
-				f.records = append(f.records, rr)
-			case *dns.CNAME:
-				f.target = cmp.Or(resolver.Canonical(rr.Target), ".")
-			}
-		}
-		union.add(f.records)
-		facts = append(facts, f)
-	}
-	if len(facts) == 0 {
-		return answer{err: fmt.Errorf("no server of the zone %s answers: %w", zone.Name, errors.Join(failed...))}
-	}
-	found := answer{proven: true, lagging: disagree(name, union, facts)}
-	found.proven = len(found.lagging) == 0
-	var targets []string
-	for _, f := range facts {
-		found.sources = append(found.sources, f.server)
-		if f.target != "" && len(union) == 0 {
-			targets = append(targets, f.target)
-		}
-	}
-	slices.Sort(targets)
-	for _, target := range slices.Compact(targets) {
-		at := l.target(ctx, name, target, passed)
-		if at.err != nil {
-			at.end = cmp.Or(at.end, target)
-			return at
-		}
-		union.add(at.records)
-		found.end = at.end
-		found.proven = found.proven && at.proven
-		found.sources = append(found.sources, at.sources...)
-		found.lagging = append(found.lagging, at.lagging...)
-	}
-	found.records = union.sorted()
-	return found
-}
-
-// disagree names the servers of a zone that do not have all that the zone is taken to have, or that have
-// another CNAME than others.
-func disagree(name string, union records, facts []fact) []resolver.Laggard {
-	var lagging []resolver.Laggard
-	for _, f := range facts {
-		says := ""
-		switch {
-		case len(union) > 0:
-			says = union.differs(name, name, f.records)
-		case f.target != "" && slices.ContainsFunc(facts, func(o fact) bool { return o.target != f.target }):
-			says = fmt.Sprintf("has the CNAME %s. at %s", strings.TrimSuffix(f.target, "."), name)
-		case f.target == "" && slices.ContainsFunc(facts, func(o fact) bool { return o.target != "" }):
-			says = "has no CNAME at " + name
-		}
-		if says != "" {
-			lagging = append(lagging, resolver.Laggard{Server: f.server, Says: says})
-		}
-	}
-	return lagging
-}
-
-// target learns of what a CNAME at name leads to. Names above it do not count.
-func (l *lookup) target(ctx context.Context, name, target string, passed []string) answer {
-	passed = append(passed, name)
-	if slices.Contains(passed, target) || len(passed) > maxChain {
-		return answer{err: fmt.Errorf("%w: %s", errEndless, strings.Join(append(passed, target), " to "))}
-	}
-	if target == "." {
-		return answer{proven: true, end: target}
-	}
-	zone, err := l.c.Enclosing(ctx, target, l.known...)
-	if err != nil {
-		return answer{err: err}
-	}
-	a := l.authorities(ctx, zone, target, passed)
-	if a.end == "" {
-		a.end = target
-	}
-	return a
-}
-
-var errEndless = errors.New("the CNAMEs lead nowhere")
 
 // noTopLevel is an error for a top-level name that does not exist. Elsewhere NXDOMAIN is the same as no
 // records; for a removed one Boulder does not take it for that.

@@ -84,26 +84,22 @@ func follow(m *dns.Msg, name string) (end string, rrs []*dns.CAA) {
 	return cmp.Or(end, "."), rrs
 }
 
-// Lagging names the resolvers of the panel that answer and have other records than the set. It asks about
-// the set's owner alone, and nothing about a set without records: a question about what is not there yet
-// plants a denial. One that does not answer is not named.
-func Lagging(ctx context.Context, panel resolver.Panel, s Set) []resolver.Laggard {
-	if len(s.Records) == 0 {
-		return nil
+// Heard tells which resolvers of the panel have other records than the set, or fail. It asks about the set's owner
+// alone, and nothing about a set without records or where some server has none: a question about what is not there
+// plants a denial.
+func Heard(ctx context.Context, panel resolver.Panel, s Set) resolver.Echo {
+	if len(s.Records) == 0 || slices.ContainsFunc(s.Views, func(v View) bool { return v.Err != nil || v.Set.Owner != s.Owner }) {
+		return resolver.Echo{}
 	}
 	union := records{}
 	union.add(s.Records)
-	var lagging []resolver.Laggard
-	for _, said := range panel.Ask(ctx, s.Owner, dns.TypeCAA) {
-		if said.Err != nil {
-			continue
+	return resolver.Compare(panel.Ask(ctx, s.Owner, dns.TypeCAA), func(m *dns.Msg) string {
+		end, rrs := follow(m, s.Owner)
+		if slices.ContainsFunc(s.Views, func(v View) bool { return same(v.Set.Records, rrs) }) {
+			return ""
 		}
-		end, rrs := follow(said.Msg, s.Owner)
-		if says := union.differs(s.Owner, end, rrs); says != "" {
-			lagging = append(lagging, resolver.Laggard{Server: said.Server, Says: says})
-		}
-	}
-	return lagging
+		return union.differs(s.Owner, end, rrs)
+	})
 }
 
 // records are CAA records by what they say, whoever owns them.
@@ -128,14 +124,14 @@ func (r records) sorted() []*dns.CAA {
 // these, "" if not. It goes on where the server's name stops.
 func (r records) differs(name, end string, theirs []*dns.CAA) string {
 	if len(theirs) == 0 {
-		return fmt.Sprintf("has no CAA at %s yet", name)
+		return "has no CAA at " + name
 	}
 	there := records{}
 	there.add(theirs)
-	var old, lacks []string
+	var others, lacks []string
 	for _, rr := range there.sorted() {
 		if r[Text("", rr)] == nil {
-			old = append(old, Text(end, rr))
+			others = append(others, Text(end, rr))
 		}
 	}
 	for _, rr := range r.sorted() {
@@ -143,11 +139,13 @@ func (r records) differs(name, end string, theirs []*dns.CAA) string {
 			lacks = append(lacks, Text(end, rr))
 		}
 	}
-	switch {
-	case len(old) > 0:
-		return "still has " + strings.Join(old, " and ")
+	switch has, not := strings.Join(others, " and "), strings.Join(lacks, " and "); {
+	case len(others) > 0 && len(lacks) > 0:
+		return fmt.Sprintf("has %s, and not %s", has, not)
+	case len(others) > 0:
+		return "has also " + has
 	case len(lacks) > 0:
-		return "does not have " + strings.Join(lacks, " and ")
+		return "does not have " + not
 	}
 	return ""
 }

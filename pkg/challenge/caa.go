@@ -98,6 +98,11 @@ func (h *Hooks) checkCAA(c certbot.Challenge, l lookup) (unlocked string, err er
 	}
 	q := caa.Question{Domain: c.Domain, Issuer: l.issuers[0], Also: l.issuers[1:], Method: method, Account: owner.uri}
 	result, forbidden := judge(q, set, c)
+	for _, v := range set.Views { // what the CA finds where it asks one server rather than another; none of it is proof
+		if r, _ := judge(q, v.Set, c); v.Err == nil && worse(r, result) {
+			result, set = r, v.Set
+		}
+	}
 	switch {
 	case forbidden && set.Proven:
 		s.Err = fault.Errorf(fault.Verdict, "CAA forbids certificates for %s: %s", c.Domain, owner.mend(q, set, result)).
@@ -163,6 +168,14 @@ func judge(q caa.Question, set caa.Set, c certbot.Challenge) (result caa.Result,
 		return name, !name.Allowed
 	}
 	return name, !name.Allowed && !wildcard.Allowed
+}
+
+// worse reports whether a result forbids or opens what another one does not.
+func worse(r, other caa.Result) bool {
+	if r.Allowed != other.Allowed {
+		return other.Allowed
+	}
+	return other.Lock == caa.Locked && r.Lock != caa.Locked
 }
 
 // owner is the account that the certificate is for, as far as that is known.

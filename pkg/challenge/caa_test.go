@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/certhook/certhook/pkg/certbot"
 	"github.com/certhook/certhook/pkg/fault"
@@ -158,6 +159,34 @@ func TestCAAWithoutProof(t *testing.T) {
 	refused := slices.ContainsFunc(l.steps, func(s Step) bool { return s.Name == StepCAA && s.Err != nil })
 	if refused {
 		t.Error("refused without proof")
+	}
+}
+
+// Servers that disagree are no proof: a CA may ask the one that lets it issue. That it may ask the other is told.
+func TestCAAOnOneServerOnly(t *testing.T) {
+	for name, tt := range map[string]struct {
+		record string
+		said   string
+	}{
+		"one forbids": {`a.example.com. CAA 0 issue "other.example"`, "CAA may forbid it"},
+		"one locks":   {lockOf("a.example.com"), "no CAA record locks a.example.com"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newCAALab(t, 1)
+			second := l.world.AddServer("ns2.a.example.com")
+			l.world.AddZone("a.example.com", l.production, second)
+			l.world.Add("a.example.com", fmt.Sprintf("_acme-challenge.a.example.com 300 CNAME %s", record("a.example.com")))
+			second.SetLag(time.Hour)
+			l.world.Add("a.example.com", tt.record)
+			for _, err := range l.presentAll(t, order(1, "a.example.com")) {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			if w := l.warnings(); !strings.Contains(strings.Join(w, "\n"), tt.said) {
+				t.Errorf("warnings: %q", w)
+			}
+		})
 	}
 }
 

@@ -110,9 +110,6 @@ func TestCheck(t *testing.T) {
 		{"right by way of its own zone", func(l *lab) {
 			l.add(challenge+" CNAME hop.example.com.", "hop.example.com CNAME "+record)
 		}, OK, nil},
-		{"right though the target is a CNAME again", func(l *lab) {
-			l.add(challenge+" CNAME "+record, record+" CNAME x.other.org.")
-		}, OK, nil},
 		{"right by a wildcard", func(l *lab) { l.add("*.svc.example.com CNAME " + record) }, OK, nil},
 		{"right, and the server chases", func(l *lab) {
 			l.add(challenge+" CNAME "+record, record+" TXT value")
@@ -186,16 +183,43 @@ func TestCheck(t *testing.T) {
 			l.Undelegate("example.net")
 		}, Wrong, []string{"not delegated", "NS records", "deleg.example.net"}},
 
-		{"disagreement", func(l *lab) {
+		{"disagreement, added or removed", func(l *lab) {
 			l.ns["ns2.example.com"].SetLag(time.Hour)
 			l.add(challenge + " CNAME " + record)
-		}, Unknown, []string{"ns1.example.com", "ns2.example.com", "disagree"}},
-		{"disagreement about where", func(l *lab) {
-			l.add(challenge + " CNAME x.other.org.")
+		}, Unknown, []string{"ns1.example.com has a CNAME to " + record, "ns2.example.com has none", "any server"}},
+		{"disagreement, and one is right by a detour", func(l *lab) {
+			l.add(challenge+" CNAME x.other.org.", "x.other.org CNAME "+record)
 			l.ns["ns2.example.com"].SetLag(time.Hour)
 			l.Remove("example.com", challenge+" CNAME x.other.org.")
 			l.add(challenge + " CNAME y.other.org.")
 		}, Unknown, []string{"x.other.org.", "y.other.org."}},
+		{"disagreement about the second step", func(l *lab) {
+			l.add(challenge + " CNAME hop.example.com.")
+			l.ns["ns2.example.com"].SetLag(time.Hour)
+			l.add("hop.example.com CNAME " + record)
+		}, Unknown, []string{"disagree about hop.example.com", "ns2.example.com has none"}},
+		{"disagreement, and another zone on the way is dead", func(l *lab) {
+			l.ns["ns2.example.com"].SetLag(time.Hour)
+			l.add(challenge + " CNAME x.other.org.")
+			l.ns["ns.other.org"].SetDead(true)
+		}, Unknown, []string{"x.other.org."}},
+		{"disagreement, and none is right", func(l *lab) {
+			l.add(challenge + " CNAME x.other.org.")
+			l.ns["ns2.example.com"].SetLag(time.Hour)
+			l.Remove("example.com", challenge+" CNAME x.other.org.")
+			l.add(challenge + " CNAME y.other.org.")
+		}, Wrong, []string{"x.other.org.", "y.other.org.", "let all"}},
+		{"disagreement, and all is right", func(l *lab) {
+			l.add(challenge+" CNAME x.other.org.", "x.other.org CNAME "+record)
+			l.ns["ns2.example.com"].SetLag(time.Hour)
+			l.Remove("example.com", challenge+" CNAME x.other.org.")
+			l.add(challenge + " CNAME " + record)
+		}, OK, nil},
+		{"disagreement about a delegation, and one is right", func(l *lab) {
+			l.add(challenge + " CNAME " + record)
+			l.ns["ns2.example.com"].SetLag(time.Hour)
+			l.AddZone("svc.example.com", l.ns["ns.other.org"])
+		}, Unknown, []string{"ns2.example.com has a CNAME", "ns.other.org has none"}},
 		{"SERVFAIL everywhere", func(l *lab) {
 			l.ns["ns1.example.com"].SetRcodeFor(challenge, 2)
 			l.ns["ns2.example.com"].SetRcodeFor(challenge, 2)
@@ -249,6 +273,89 @@ func TestCheck(t *testing.T) {
 			}
 			if err := v.Err(); fault.KindOf(err) != fault.Verdict || !strings.Contains(err.Error(), line) || v.Record != line {
 				t.Errorf("error %v, record %q, want kind Verdict and the record %q in both", err, v.Record, line)
+			}
+		})
+	}
+}
+
+// The alias side: a CA is led to the record, where a TXT has to be able to stand.
+func TestCheckLooksAtTheRecord(t *testing.T) {
+	const alias = "ns.deleg.example.net"
+	tests := []struct {
+		name    string
+		prepare func(*lab)
+		want    Status
+		says    string // in the reason
+		note    string
+	}{
+		{"nothing there", func(*lab) {}, OK, "", ""},
+		{"a TXT", func(l *lab) { l.add(record + " TXT value") }, OK, "", ""},
+		{"a CNAME", func(l *lab) { l.add(record + " CNAME x.other.org.") }, Wrong, "CNAME itself, to x.other.org.", ""},
+		{"a wildcard's CNAME, which goes out of the way", func(l *lab) { l.add("*.deleg.example.net CNAME x.other.org.") }, OK, "", "*.deleg.example.net"},
+		{"a CNAME on one server of two", func(l *lab) {
+			l.AddZone("two.example.net", l.ns[alias], l.ns["ns.example.net"])
+			l.ns["ns.example.net"].SetLag(time.Hour)
+			l.Add("two.example.net", strings.Replace(record, "deleg", "two", 1)+" CNAME x.other.org.")
+		}, Unknown, "disagree", ""},
+		{"delegated below the alias zone", func(l *lab) { l.AddZone("example.com.deleg.example.net", l.ns["ns.other.org"]) }, OK, "", "zone example.com.deleg.example.net"},
+		{"delegated below to the same servers", func(l *lab) { l.AddZone("com.deleg.example.net", l.ns[alias]) }, OK, "", "zone com.deleg.example.net"},
+		{"delegated below to servers without the zone", func(l *lab) {
+			l.AddZone("com.deleg.example.net", l.ns["ns.other.org"])
+			l.ns["ns.other.org"].SetLame(true)
+		}, Unknown, "com.deleg.example.net", ""},
+		{"a CNAME in a zone below", func(l *lab) {
+			l.AddZone("com.deleg.example.net", l.ns["ns.other.org"])
+			l.Add("com.deleg.example.net", record+" CNAME x.other.org.")
+		}, Wrong, "CNAME itself", "zone com.deleg.example.net"},
+		{"the alias zone's servers fail", func(l *lab) { l.ns[alias].SetRcodeFor(record, dns.RcodeServerFailure) }, Unknown, "SERVFAIL", ""},
+		{"the alias zone's servers are dead", func(l *lab) {
+			l.AddZone("two.example.net", l.ns[alias])
+			l.ns[alias].SetDead(true)
+		}, Unknown, "deleg.example.net", ""},
+		{"the alias zone is not delegated", func(l *lab) { l.Undelegate("deleg.example.net") }, OK, "", "zone example.net"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			tt.prepare(l)
+			target := delegated(t)
+			if strings.Contains(tt.name, "of two") {
+				target.Record, target.Alias = strings.Replace(record, "deleg", "two", 1), "two.example.net"
+			}
+			l.add(challenge + " CNAME " + target.Record)
+			v := Check(t.Context(), l.client, l.panel(t), target)
+			if v.Status != tt.want || !strings.Contains(v.Reason, tt.says) {
+				t.Fatalf("verdict %+v, want %s", v, tt.want)
+			}
+			if notes := strings.Join(v.Notes, "\n"); (tt.note == "") != (notes == "") || !strings.Contains(notes, tt.note) {
+				t.Errorf("notes %q", notes)
+			}
+			if err := v.Err(); (err != nil) != (tt.want == Wrong) {
+				t.Errorf("error %v", err)
+			}
+			if n := len(l.Matching(target.Record, dns.TypeTXT)); n > 2 {
+				t.Errorf("%d questions about the record", n)
+			}
+		})
+	}
+}
+
+// A server that does not answer while another does is named.
+func TestCheckNamesWhoFails(t *testing.T) {
+	for name, prepare := range map[string]func(*dnstest.Server){
+		"SERVFAIL": func(s *dnstest.Server) { s.SetRcodeFor(challenge, dns.RcodeServerFailure) },
+		"lame":     func(s *dnstest.Server) { s.SetLame(true) },
+		"dead":     func(s *dnstest.Server) { s.SetDead(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			l.add(challenge + " CNAME " + record)
+			prepare(l.ns["ns2.example.com"])
+			v := Check(t.Context(), l.client, l.panel(t), delegated(t))
+			if v.Status != OK || len(v.Failing) != 1 || v.Failing[0].Server != "ns2.example.com" {
+				t.Errorf("verdict %+v", v)
 			}
 		})
 	}
@@ -315,6 +422,12 @@ func TestCheckWithoutDelegation(t *testing.T) {
 			l.ns["ns2.example.com"].SetLag(time.Hour)
 			l.add(challenge + " CNAME " + record)
 		}, Unknown},
+		{"two CNAMEs", func(l *lab) {
+			l.add(challenge + " CNAME " + record)
+			l.ns["ns2.example.com"].SetLag(time.Hour)
+			l.Remove("example.com", challenge+" CNAME "+record)
+			l.add(challenge + " CNAME x.other.org.")
+		}, Wrong},
 		{"a wildcard's CNAME", func(l *lab) { l.add("*.example.com CNAME lb.other.org.") }, OK},
 		{"dead servers", func(l *lab) {
 			l.ns["ns1.example.com"].SetDead(true)

@@ -146,19 +146,15 @@ func (k *check) denied(end, circle []string, heard map[string][]saying) Verdict 
 	return v
 }
 
-// Lagging asks every resolver of the panel about the challenge whose CNAME authoritative servers show, and
-// names those that answer without that CNAME. Their users, maybe a CA among them, are not led to the record
-// yet. A verdict that rests on resolvers tells its own, and one that is not OK has none: where the record
-// may be missing, a question would make a resolver remember that.
-func Lagging(ctx context.Context, panel resolver.Panel, t Target, v Verdict) []resolver.Laggard {
+// Heard asks every resolver of the panel about the challenge whose CNAME authoritative servers show, and tells
+// which of them do not show it or fail: those who use them, maybe a CA among them, are not led to the record. A
+// verdict that rests on resolvers tells of its own laggards, and one that is not OK has none: where the record may be
+// missing, a question would make a resolver remember that.
+func Heard(ctx context.Context, panel resolver.Panel, t Target, v Verdict) resolver.Echo {
 	if v.Status != OK || v.Source != Authoritative || len(v.Chain) == 0 {
-		return nil
+		return resolver.Echo{}
 	}
-	var says []saying
-	for _, s := range panel.Ask(ctx, t.Challenge, dns.TypeCNAME) {
-		if s.Err == nil {
-			says = append(says, saying{s.Server, s.Plain, read(s.Msg, t.Challenge)})
-		}
-	}
-	return lagging(says, t.Challenge, v.Chain[0])
+	return resolver.Compare(panel.Ask(ctx, t.Challenge, dns.TypeCNAME), func(m *dns.Msg) string {
+		return read(m, t.Challenge).differs(t.Challenge, v.Chain[0])
+	})
 }

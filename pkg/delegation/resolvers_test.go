@@ -278,7 +278,7 @@ func TestCheckIgnoresResolvers(t *testing.T) {
 	}
 }
 
-func TestLagging(t *testing.T) {
+func TestHeard(t *testing.T) {
 	l := newLab(t)
 	l.add(challenge+" CNAME hop.example.com.", "hop.example.com CNAME "+record)
 	for range 5 {
@@ -297,14 +297,18 @@ func TestLagging(t *testing.T) {
 		{Server: l.resolvers[0].URL(), Says: "has no CNAME at " + challenge},
 		{Server: l.resolvers[1].URL(), Says: "has the CNAME old.other.org. at " + challenge},
 	}
-	if late := Lagging(t.Context(), l.panel(t), target, v); !slices.Equal(late, want) {
-		t.Errorf("lagging %v, want %v", late, want)
+	heard := Heard(t.Context(), l.panel(t), target, v)
+	if !slices.Equal(heard.Lagging, want) {
+		t.Errorf("lagging %v, want %v", heard.Lagging, want)
+	}
+	if len(heard.Silent) != 1 || heard.Silent[0].Server != l.resolvers[2].URL() || len(heard.Failing) != 1 || heard.Failing[0].Server != l.resolvers[3].URL() {
+		t.Errorf("heard %+v", heard)
 	}
 	// Where the record may be missing nobody is asked.
 	before := len(l.Queries())
 	for _, v := range []Verdict{{Status: Wrong, Source: Authoritative}, {Status: Unknown}, {Status: OK, Source: Resolvers, Chain: []string{record}}, {Status: OK, Source: Authoritative}} {
-		if late := Lagging(t.Context(), l.panel(t), target, v); late != nil {
-			t.Errorf("lagging %v for %+v", late, v)
+		if heard := Heard(t.Context(), l.panel(t), target, v); len(heard.Lagging)+len(heard.Silent)+len(heard.Failing) > 0 {
+			t.Errorf("heard %+v for %+v", heard, v)
 		}
 	}
 	if asked := l.Queries()[before:]; len(asked) > 0 {
@@ -331,7 +335,13 @@ func TestStructure(t *testing.T) {
 		"one server lags": {prepare: func(l *lab) {
 			l.ns["ns2.example.com"].SetLag(time.Hour)
 			l.add(challenge + " CNAME " + record)
-		}, lagging: []string{"ns2.example.com"}},
+		}},
+		"one server leads there by a detour": {prepare: func(l *lab) {
+			l.add(challenge+" CNAME a.other.org.", "a.other.org CNAME "+record)
+			l.ns["ns2.example.com"].SetLag(time.Hour)
+			l.Remove("example.com", challenge+" CNAME a.other.org.")
+			l.add(challenge + " CNAME " + record)
+		}, chain: []string{record}, lagging: []string{"ns2.example.com"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -36,12 +36,13 @@ type Verdict struct {
 	Missing bool     // Status is Wrong because nothing stands at the challenge itself: Record is only to be added
 	Chain   []string // the names that CNAMEs lead to from the challenge, one after the other, as far as known
 
-	// Partly is set where Status is Unknown because some authoritative servers lead to the record and the others have
-	// nothing there yet.
-	Partly bool
-
-	// Lagging are the servers that answered and do not show the way yet that others do.
+	// Lagging are the servers that answered and do not show the way that others do.
 	Lagging []resolver.Laggard
+
+	// Failing are authoritative servers that did not answer while others of their zone did: a CA may ask them.
+	Failing []resolver.Laggard
+
+	Notes []string // what else to know, a phrase each
 
 	kind fault.Kind
 	hint string

@@ -22,25 +22,15 @@ func (g *Guide) checkChallenge(ctx context.Context, p Plan, _ *ground) Finding {
 		f.Records = []Record{p.challengeRecord()}
 	}
 	v := delegation.Check(ctx, g.DNS, g.Panel, p.Target)
-	f.Detail = v.Reason
+	f.Status = map[delegation.Status]Status{delegation.OK: OK, delegation.Wrong: Wrong, delegation.Unknown: Unknown}[v.Status]
+	if v.Status == delegation.Wrong && v.Missing {
+		f.Status = Missing
+	}
+	f.Detail, f.Notes = v.Reason, v.Notes
 	f.Source = source(v.Source == delegation.Resolvers, v.Plain)
 	f.Lagging = v.Lagging
-	switch v.Status {
-	case delegation.OK:
-		f.Status = OK
-		f.Lagging = append(f.Lagging, delegation.Lagging(ctx, g.Panel, p.Target, v)...)
-	case delegation.Wrong:
-		f.Status = Wrong
-		if v.Missing {
-			f.Status = Missing
-		}
-	default:
-		f.Status = Unknown
-		if v.Partly {
-			f.Status, f.Source = OK, Authoritative
-			f.Detail = fmt.Sprintf("%s leads to %s, though not with every server yet", p.Target.Challenge, p.Target.Record)
-		}
-	}
+	f.failing(v.Failing)
+	f.hears(delegation.Heard(ctx, g.Panel, p.Target, v), p.Target.Challenge, "CNAME")
 	return f
 }
 

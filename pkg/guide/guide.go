@@ -1,10 +1,12 @@
 // Package guide tells an operator which records a domain needs before it can get certificates, looks
 // whether they stand, and waits until they do.
 //
-// Whom it believes: the authoritative servers first. What they have decides, and a recursive resolver that
-// does not show it yet is only named as lagging. What they do not have no resolver is asked about, since
+// Whom it believes: the authoritative servers first. A CA may ask any of them, so that what all have decides,
+// what only some have cannot be told, and a recursive resolver that does not show it is only named as lagging;
+// unless every resolver fails, as a CA's then will. What they do not have no resolver is asked about, since
 // the question would have it remember for up to a day that there is nothing. Where none of them can be
-// reached, at least two resolvers that know nothing of each other have to answer; fewer prove nothing.
+// reached, at least two resolvers that know nothing of each other have to answer; fewer prove nothing. Of those
+// that do, what one shows counts, since others may hold an older answer.
 package guide
 
 import (
@@ -90,7 +92,7 @@ const (
 	Missing Status = "missing" // nothing stands there
 	Wrong   Status = "wrong"   // something else stands there
 	Open    Status = "open"    // CAA: others than the account may get certificates
-	Unknown Status = "unknown" // nobody told
+	Unknown Status = "unknown" // nobody told, or a CA may find either
 )
 
 // Finding is how it stands with one requirement of a name.

@@ -52,11 +52,34 @@ func (g *Guide) checkCAA(ctx context.Context, p Plan, gr *ground) Finding {
 		}
 		return f
 	}
+	f = f.with(g.judgeViews(p, s, gr))
 	f.Source = source(s.Resolvers, s.Plain)
-	f.Lagging = s.Lagging
-	if len(s.Records) > 0 {
-		f.Lagging = append(f.Lagging, caa.Lagging(ctx, g.Panel, s)...)
+	f.failing(s.Failing)
+	if len(s.Views) == 0 || f.Fine() {
+		f.Lagging = s.Lagging
 	}
+	f.hears(caa.Heard(ctx, g.Panel, s), s.Owner, "CAA")
+	return f
+}
+
+// judgeViews is the worst of what the servers lead to, where they differ.
+func (g *Guide) judgeViews(p Plan, s caa.Set, gr *ground) Finding {
+	if len(s.Views) == 0 {
+		return g.judgeSet(p, s, gr)
+	}
+	var views []view
+	for _, v := range s.Views {
+		f := Finding{Status: Unknown, Detail: fmt.Sprintf("cannot tell: %v", v.Err)}
+		if v.Err == nil {
+			f = g.judgeSet(p, v.Set, gr)
+		}
+		views = append(views, view{v.Servers, f})
+	}
+	return worst("CAA of "+p.Domain, views)
+}
+
+// judgeSet is what a set comes to.
+func (g *Guide) judgeSet(p Plan, s caa.Set, gr *ground) (f Finding) {
 	q, r := p.judge(s)
 	for _, n := range r.Notes {
 		f.Notes = append(f.Notes, n.String())

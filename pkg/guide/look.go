@@ -16,124 +16,169 @@ import (
 // maxChain is how many CNAMEs are followed; resolvers follow about as many.
 const maxChain = 12
 
-// sight is what stands at a name.
+// sight is what stands at a name for who asks some of its servers.
 type sight struct {
+	servers []string           // of the name's zone; none where resolvers tell
 	chain   []string           // names that CNAMEs lead to, one after the other
 	records []dns.RR           // at the last of them, of the type asked for
-	lacking []resolver.Laggard // servers that answer and do not have the first step or all records
+	lacking []resolver.Laggard // resolvers that answer and do not have the first step or all records
 	source  Source
+	err     error // nobody can tell, or the CNAMEs have no end
 }
 
 // empty reports whether nothing stands at the name.
 func (s sight) empty() bool { return len(s.chain) == 0 && len(s.records) == 0 }
 
-// look asks what stands at a name and where its CNAMEs lead. The error means that nobody could tell.
-func (g *Guide) look(ctx context.Context, name string, qtype uint16) (sight, error) {
-	s := sight{source: Authoritative}
-	at := name
-	for len(s.chain) <= maxChain {
-		step, err := g.step(ctx, at, qtype)
-		if err != nil {
-			if at != name {
-				return s, fmt.Errorf("look at %q, where a CNAME leads: %w", at, err)
-			}
-			if errors.Is(err, errDiffer) {
-				return s, err
-			}
-			return g.byResolvers(ctx, name, qtype, err)
-		}
-		if at == name {
-			s.lacking = step.lacking
-		}
-		if len(step.targets) == 0 {
-			s.records = step.records
-			return s, nil
-		}
-		at = step.targets[0]
-		if at == name || slices.Contains(s.chain, at) {
-			return s, fmt.Errorf("%w: from %s by %s", errCircle, name, strings.Join(append(s.chain, at), " and "))
-		}
-		s.chain = append(s.chain, at)
-	}
-	return s, fmt.Errorf("more than %d CNAMEs follow each other from %q", maxChain, name)
+// seen is what all servers of a name say.
+type seen struct {
+	sights  []sight            // each different one; one at least
+	failing []resolver.Laggard // servers that do not answer while others do
 }
 
-var (
-	errCircle = errors.New("the CNAMEs lead in a circle")
-	errDiffer = errors.New("the servers lead to different names")
-)
+// look asks what stands at a name and where its CNAMEs lead.
+func (g *Guide) look(ctx context.Context, name string, qtype uint16) seen {
+	l := &looking{g: g, name: name, qtype: qtype}
+	sights, err := l.from(ctx, name, nil)
+	if err != nil {
+		sights = []sight{g.byResolvers(ctx, name, qtype, err)}
+	}
+	return seen{sights, l.failing}
+}
+
+// looking is a look on its way.
+type looking struct {
+	g       *Guide
+	name    string
+	qtype   uint16
+	steps   int
+	failing []resolver.Laggard
+}
+
+// from goes on at the end of a chain, on each way that the servers there lead to. It is an error if none of them
+// tells.
+func (l *looking) from(ctx context.Context, at string, chain []string) ([]sight, error) {
+	steps, failing, err := l.g.ask(ctx, at, l.qtype)
+	if err != nil {
+		return nil, err
+	}
+	l.failing = append(l.failing, failing...)
+	var sights []sight
+	for _, s := range steps {
+		this := sight{servers: s.servers, chain: chain, records: s.records, source: Authoritative, err: s.err}
+		if s.target == "" {
+			sights = append(sights, this)
+			continue
+		}
+		back := s.target == l.name || slices.Contains(chain, s.target)
+		this.chain = append(slices.Clip(chain), s.target)
+		l.steps++
+		switch {
+		case back:
+			this.chain, this.err = chain, fmt.Errorf("%w: from %s by %s", errCircle, l.name, strings.Join(this.chain, " and "))
+		case len(this.chain) > maxChain || l.steps > 4*maxChain:
+			this.err = fmt.Errorf("more than %d CNAMEs follow each other from %q", maxChain, l.name)
+		default:
+			on, err := l.from(ctx, s.target, this.chain)
+			if err != nil {
+				this.err = fmt.Errorf("look at %q, where a CNAME leads: %w", s.target, err)
+				on = []sight{this}
+			}
+			for _, o := range on {
+				if len(steps) > 1 || len(on) == 1 {
+					o.servers = s.servers
+				}
+				sights = append(sights, o)
+			}
+			continue
+		}
+		sights = append(sights, this)
+	}
+	return sights, nil
+}
+
+var errCircle = errors.New("the CNAMEs lead in a circle")
+
+// said is what some authoritative servers of a name have there.
+type said struct {
+	servers []string
+	target  string // of the CNAME; "" for none
+	records []dns.RR
+	err     error // they cannot be asked, though others refer to them
+}
+
+func (s said) same(o said) bool {
+	return s.err == nil && o.err == nil && s.target == o.target && slices.Equal(sorted(s.records), sorted(o.records))
+}
+
+// ask asks every authoritative server of the name, and returns each different answer. failing are those that do not
+// answer while others do.
+func (g *Guide) ask(ctx context.Context, name string, qtype uint16) (all []said, failing []resolver.Laggard, err error) {
+	zone, err := g.DNS.Zone(ctx, authority.Registered(name))
+	if err != nil {
+		return nil, nil, err
+	}
+	var dead []error
+	for _, zone := range g.DNS.QueryEveryone(ctx, zone, name, qtype) {
+		if err := zone.Dead(); err != nil {
+			dead = append(dead, fmt.Errorf("no server of the zone %q answers: %w", zone.Zone.Name, err))
+			continue
+		}
+		for _, a := range zone.Answers {
+			if a.Err != nil {
+				failing = append(failing, resolver.Silent(a.Server, name, a.Err))
+				continue
+			}
+			this := read(a, name, qtype)
+			if i := slices.IndexFunc(all, this.same); i < 0 {
+				all = append(all, this)
+			} else if !slices.Contains(all[i].servers, a.Server) {
+				all[i].servers = append(all[i].servers, a.Server)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil, errors.Join(dead...)
+	}
+	for _, err := range dead { // though servers refer to them
+		all = append(all, said{servers: []string{"others"}, err: err})
+	}
+	return all, failing, nil
+}
+
+// read takes from an answer what it says of name; what a server tells of a CNAME's target is that zone's business.
+func read(a authority.Answer, name string, qtype uint16) said {
+	s := said{servers: []string{a.Server}}
+	for _, rr := range a.Msg.Answer {
+		if resolver.Canonical(rr.Header().Name) != name {
+			continue
+		}
+		if cname, ok := rr.(*dns.CNAME); ok {
+			s.target = resolver.Canonical(cname.Target)
+		} else if rr.Header().Rrtype == qtype {
+			s.records = append(s.records, rr)
+		}
+	}
+	return s
+}
 
 // step is what the authoritative servers of one name have there, taken together.
 type step struct {
-	targets []string // of the CNAME; one, unless there is none
+	targets []string // of CNAMEs
 	records []dns.RR
-	lacking []resolver.Laggard
 }
 
 // empty reports whether nothing stands at the name.
 func (s step) empty() bool { return len(s.targets)+len(s.records) == 0 }
 
-// step asks every authoritative server of the name.
-func (g *Guide) step(ctx context.Context, name string, qtype uint16) (step, error) {
-	zone, err := g.DNS.Find(ctx, name)
-	if err != nil {
-		return step{}, err
-	}
-	type said struct {
-		server string
-		texts  []string
-	}
-	var (
-		all    step
-		texts  []string
-		says   []said
-		failed []error
-	)
-	for _, a := range g.DNS.QueryAll(ctx, zone, name, qtype) {
-		if a.Err != nil {
-			if _, referral := errors.AsType[*authority.Referral](a.Err); !referral {
-				failed = append(failed, fmt.Errorf("%s: %w", a.Server, a.Err))
-			}
-			continue
-		}
-		this := said{server: a.Server}
-		for _, rr := range a.Msg.Answer {
-			if resolver.Canonical(rr.Header().Name) != name {
-				continue // what a server tells of a CNAME's target is that zone's business
-			}
-			cname, isCNAME := rr.(*dns.CNAME)
-			if !isCNAME && rr.Header().Rrtype != qtype {
-				continue
-			}
-			text := data(rr)
-			this.texts = append(this.texts, text)
-			if slices.Contains(texts, text) {
-				continue
-			}
-			texts = append(texts, text)
-			if isCNAME {
-				all.targets = append(all.targets, resolver.Canonical(cname.Target))
-			} else {
-				all.records = append(all.records, rr)
-			}
-		}
-		says = append(says, this)
-	}
-	if len(says) == 0 {
-		return step{}, fmt.Errorf("no server of the zone %q answers: %w", zone.Name, errors.Join(failed...))
-	}
-	if len(all.targets) > 1 {
-		return step{}, fmt.Errorf("%w: those of the zone %q say that %s is a CNAME to %s", errDiffer, zone.Name, name, strings.Join(all.targets, ", and to "))
-	}
+func (g *Guide) step(ctx context.Context, name string, qtype uint16) (all step, err error) {
+	says, _, err := g.ask(ctx, name, qtype)
 	for _, s := range says {
-		for _, text := range texts {
-			if !slices.Contains(s.texts, text) {
-				all.lacking = append(all.lacking, resolver.Laggard{Server: s.server, Says: "does not have it all"})
-				break
-			}
+		all.records = append(all.records, s.records...)
+		if s.target != "" && !slices.Contains(all.targets, s.target) {
+			all.targets = append(all.targets, s.target)
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 // data is what a record says, so that two can be compared.
@@ -149,7 +194,7 @@ func data(rr dns.RR) string {
 
 // byResolvers takes together what the resolvers see, since cause keeps us from asking the authoritative
 // servers.
-func (g *Guide) byResolvers(ctx context.Context, name string, qtype uint16, cause error) (sight, error) {
+func (g *Guide) byResolvers(ctx context.Context, name string, qtype uint16, cause error) sight {
 	s := sight{source: Resolvers}
 	failed := []error{cause}
 	answers := 0
@@ -176,40 +221,40 @@ func (g *Guide) byResolvers(ctx context.Context, name string, qtype uint16, caus
 		}
 	}
 	if answers < resolver.Quorum {
-		return s, fmt.Errorf("%d of %d resolvers answer, %d have to: %w", answers, g.Panel.Size(), resolver.Quorum, errors.Join(failed...))
+		s.err = fmt.Errorf("%d of %d resolvers answer, %d have to: %w", answers, g.Panel.Size(), resolver.Quorum, errors.Join(failed...))
+	} else if !s.empty() {
+		s.lacking = resolver.Compare(statements, func(m *dns.Msg) string { return s.differs(m, name, qtype) }).Lagging
 	}
-	if !s.empty() {
-		s.lacking = lagging(statements, name, qtype, s)
-	}
-	return s, nil
+	return s
 }
 
-// late names the resolvers that do not show what the authoritative servers have. Only what does stand
-// may be asked about.
-func (g *Guide) late(ctx context.Context, name string, qtype uint16, s sight) []resolver.Laggard {
-	return lagging(g.Panel.Ask(ctx, name, qtype), name, qtype, s)
+// heard tells what the resolvers make of what the authoritative servers have. Only what does stand may be asked about.
+func (g *Guide) heard(ctx context.Context, name string, qtype uint16, sights []sight) resolver.Echo {
+	return resolver.Compare(g.Panel.Ask(ctx, name, qtype), func(m *dns.Msg) string {
+		says := ""
+		for _, s := range sights {
+			if says = s.differs(m, name, qtype); says == "" {
+				break
+			}
+		}
+		return says
+	})
 }
 
-// lagging compares statements with what stands.
-func lagging(statements []resolver.Statement, name string, qtype uint16, s sight) []resolver.Laggard {
-	var late []resolver.Laggard
-	for _, st := range statements {
-		if st.Err != nil {
-			continue
-		}
-		chain, records := follow(st.Msg, name, qtype)
-		switch {
-		case len(chain) == 0 && len(records) == 0 && len(s.chain) == 0:
-			late = append(late, resolver.Laggard{Server: st.Server, Says: fmt.Sprintf("has no %s at %s", dns.Type(qtype), name)})
-		case len(chain) == 0 && len(s.chain) > 0:
-			late = append(late, resolver.Laggard{Server: st.Server, Says: "has no CNAME at " + name})
-		case len(s.chain) > 0 && chain[0] != s.chain[0]:
-			late = append(late, resolver.Laggard{Server: st.Server, Says: fmt.Sprintf("has the CNAME %s. at %s", chain[0], name)})
-		case len(s.chain) == 0 && !slices.Equal(sorted(records), sorted(s.records)):
-			late = append(late, resolver.Laggard{Server: st.Server, Says: fmt.Sprintf("has other %s records at %s", dns.Type(qtype), name)})
-		}
+// differs says what a resolver has in place of what stands, "" if that. It goes on where the resolver's name stops.
+func (s sight) differs(m *dns.Msg, name string, qtype uint16) string {
+	chain, records := follow(m, name, qtype)
+	switch {
+	case len(chain) == 0 && len(records) == 0 && len(s.chain) == 0:
+		return fmt.Sprintf("has no %s at %s", dns.Type(qtype), name)
+	case len(chain) == 0 && len(s.chain) > 0:
+		return "has no CNAME at " + name
+	case len(s.chain) > 0 && chain[0] != s.chain[0]:
+		return fmt.Sprintf("has the CNAME %s. at %s", chain[0], name)
+	case len(s.chain) == 0 && !slices.Equal(sorted(records), sorted(s.records)):
+		return fmt.Sprintf("has other %s records at %s", dns.Type(qtype), name)
 	}
-	return late
+	return ""
 }
 
 func sorted(rrs []dns.RR) []string {

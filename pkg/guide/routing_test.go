@@ -1,9 +1,11 @@
 package guide
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 )
@@ -11,11 +13,18 @@ import (
 func TestRoutingCNAME(t *testing.T) {
 	t.Parallel()
 	const gw = "gw.example.net"
+	stale := func(change func(*scene)) func(*scene) { // one server keeps what stood before
+		return func(s *scene) {
+			s.production[1].SetLag(time.Hour)
+			change(s)
+		}
+	}
 	tests := []struct {
 		name    string
 		of      string // domain unless said
 		zone    []string
 		gateway []string // addresses
+		set     func(*scene)
 		method  Method
 		want    Status
 		remark  string
@@ -36,6 +45,35 @@ func TestRoutingCNAME(t *testing.T) {
 		{name: "CNAME in a circle", zone: []string{"svc.example.com CNAME x.example.com", "x.example.com CNAME svc.example.com"}, gateway: []string{"A 192.0.2.9"}, want: Wrong},
 		{name: "the gateway in a circle, tls-alpn-01", zone: []string{"svc.example.com CNAME " + gw}, gateway: []string{"CNAME svc.example.com"}, method: TLSALPN01, want: Wrong},
 		{name: "nothing", gateway: []string{"A 192.0.2.9"}, want: Missing},
+
+		{name: "one server alone still has the CNAME", zone: []string{"svc.example.com CNAME " + gw}, gateway: []string{"A 192.0.2.9"}, set: stale(func(s *scene) {
+			s.Remove("example.com", "svc.example.com CNAME "+gw)
+		}), want: Unknown, remark: "ns2.example.com"},
+		{name: "one server still leads elsewhere", zone: []string{"svc.example.com CNAME old.example.com"}, gateway: []string{"A 192.0.2.9"}, set: stale(func(s *scene) {
+			s.Remove("example.com", "svc.example.com CNAME old.example.com")
+			s.Add("example.com", "svc.example.com CNAME "+gw)
+		}), want: Unknown, remark: "ns2.example.com"},
+		{name: "one server has an address besides", zone: []string{"svc.example.com A 192.0.2.9"}, gateway: []string{"A 192.0.2.9"}, set: stale(func(s *scene) {
+			s.Add("example.com", "svc.example.com A 192.0.2.66")
+		}), want: Unknown, remark: "192.0.2.66"},
+		{name: "one server has an IPv6 address besides", zone: []string{"svc.example.com A 192.0.2.9"}, gateway: []string{"A 192.0.2.9"}, set: stale(func(s *scene) {
+			s.Add("example.com", "svc.example.com AAAA 2001:db8::66")
+		}), want: Unknown, remark: "2001:db8::66"},
+		{name: "each server has another address of the gateway", zone: []string{"svc.example.com A 192.0.2.9"}, gateway: []string{"A 192.0.2.9", "A 192.0.2.10"}, set: stale(func(s *scene) {
+			s.Remove("example.com", "svc.example.com A 192.0.2.9")
+			s.Add("example.com", "svc.example.com A 192.0.2.10")
+		}), want: OK},
+		{name: "each server leads elsewhere", zone: []string{"svc.example.com A 192.0.2.1"}, gateway: []string{"A 192.0.2.9"}, set: stale(func(s *scene) {
+			s.Remove("example.com", "svc.example.com A 192.0.2.1")
+			s.Add("example.com", "svc.example.com A 192.0.2.2")
+		}), want: Wrong},
+		{name: "the servers differ where the CNAME leads", zone: []string{"svc.example.com CNAME via.example.com"}, gateway: []string{"A 192.0.2.9"}, set: stale(func(s *scene) {
+			s.Add("example.com", "via.example.com CNAME "+gw)
+		}), want: Unknown, remark: "ns2.example.com"},
+		{name: "all resolvers fail", zone: []string{"svc.example.com A 192.0.2.9"}, gateway: []string{"A 192.0.2.9"}, set: func(s *scene) {
+			s.resolvers[0].SetRcode(dns.RcodeServerFailure)
+			s.resolvers[1].SetRcode(dns.RcodeServerFailure)
+		}, want: Unknown, remark: "every resolver fails"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -46,6 +84,9 @@ func TestRoutingCNAME(t *testing.T) {
 			}
 			for _, a := range tt.gateway {
 				s.Add("example.net", gw+" "+a)
+			}
+			if tt.set != nil {
+				tt.set(s)
 			}
 			name := tt.of
 			if name == "" {
@@ -63,6 +104,39 @@ func TestRoutingCNAME(t *testing.T) {
 			}
 			if f.Status != OK && f.Status != Unknown && f.Advice == "" {
 				t.Errorf("nothing is said of what to do: %+v", f)
+			}
+		})
+	}
+}
+
+// Addresses of one family are no word about the other, which clients and a CA may prefer.
+func TestRoutingHalfKnown(t *testing.T) {
+	t.Parallel()
+	of := func(text string) sight {
+		rr, err := dns.NewRR("svc.example.com " + text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sight{records: []dns.RR{rr}}
+	}
+	unknown := sight{err: errors.New("nobody tells")}
+	gateway := join(of("A 192.0.2.9"), of("AAAA 2001:db8::9"))
+	for name, tt := range map[string]struct {
+		own, gateway both
+		want         Status
+	}{
+		"both are known":             {join(of("A 192.0.2.9"), of("AAAA 2001:db8::9")), gateway, OK},
+		"IPv6 is not":                {join(of("A 192.0.2.9"), unknown), gateway, Unknown},
+		"IPv4 is not":                {join(unknown, of("AAAA 2001:db8::9")), gateway, Unknown},
+		"IPv6 is not, IPv4 is wrong": {join(of("A 192.0.2.66"), unknown), gateway, Wrong},
+		"neither is":                 {join(unknown, unknown), gateway, Unknown},
+		"the gateway's IPv6 is not":  {join(of("A 192.0.2.9"), of("AAAA 2001:db8::9")), join(of("A 192.0.2.9"), unknown), Unknown},
+		"nor needed":                 {join(of("A 192.0.2.9"), sight{}), join(of("A 192.0.2.9"), unknown), OK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := plan(t, domain, func(p *Plan) { p.Gateway = "gw.example.net" })
+			if f := p.route(tt.own, tt.gateway, "", ""); f.Status != tt.want {
+				t.Errorf("%+v, want %s", f, tt.want)
 			}
 		})
 	}
@@ -86,6 +160,19 @@ func TestRoutingTXT(t *testing.T) {
 		{name: "another value", zone: []string{name + ` TXT "id:80"`}, want: Wrong},
 		{name: "two values", zone: []string{name + ` TXT "id:80"`, name + ` TXT "id:443"`}, want: OK},
 		{name: "a resolver lags", zone: []string{name + ` TXT "id:443"`}, set: func(s *scene) { s.resolvers[1].SetAnswer(name, dns.TypeTXT) }, want: OK, late: []int{1}},
+		{name: "one server alone has it", set: func(s *scene) {
+			s.production[1].SetLag(time.Hour)
+			s.Add("example.com", name+` TXT "id:443"`)
+		}, want: Unknown},
+		{name: "one server has another besides", zone: []string{name + ` TXT "id:443"`}, set: func(s *scene) {
+			s.production[1].SetLag(time.Hour)
+			s.Add("example.com", name+` TXT "id:80"`)
+		}, want: OK},
+		{name: "each server has another", zone: []string{name + ` TXT "id:80"`}, set: func(s *scene) {
+			s.production[1].SetLag(time.Hour)
+			s.Remove("example.com", name+` TXT "id:80"`)
+			s.Add("example.com", name+` TXT "id:81"`)
+		}, want: Wrong},
 		{name: "unreachable, both see it", zone: []string{name + ` TXT "id:443"`}, set: (*scene).block, want: OK},
 		{name: "unreachable, one sees it", zone: []string{name + ` TXT "id:443"`}, set: func(s *scene) {
 			s.block()

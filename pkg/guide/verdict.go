@@ -38,7 +38,7 @@ func Err(results []Result) error {
 		return errors.Join(append(locks, &fault.Error{Kind: fault.Verdict, Err: summary, Hint: "dnsguide records prints all that the names need"})...)
 	case cannot > 0:
 		return fault.Errorf(fault.Unknown, "%s", cannotTell(cannot)).
-			WithHint("this is not the same as missing: look at the network and at DNS_RESOLVERS, then try again")
+			WithHint("this is not the same as missing: each line says why; where nobody answers, look at the network and at DNS_RESOLVERS, then try again")
 	}
 	return nil
 }

@@ -35,14 +35,18 @@ func Refusal(server, name string, qtype uint16, m *dns.Msg) *Error {
 }
 
 func (e *Error) Error() string {
-	question := fmt.Sprintf("ask %s for %s %q", e.Server, dns.Type(e.Type), e.Name)
+	return fmt.Sprintf("ask %s for %s %q: %s", e.Server, dns.Type(e.Type), e.Name, e.reason())
+}
+
+// reason says why there is no answer, without who was asked what.
+func (e *Error) reason() string {
 	switch {
 	case e.Rcode == 0:
-		return fmt.Sprintf("%s: %v", question, e.Err)
+		return fmt.Sprint(e.Err)
 	case e.Extra == "":
-		return fmt.Sprintf("%s: %s", question, RcodeName(e.Rcode))
+		return RcodeName(e.Rcode)
 	}
-	return fmt.Sprintf("%s: %s (%s)", question, RcodeName(e.Rcode), e.Extra)
+	return fmt.Sprintf("%s (%s)", RcodeName(e.Rcode), e.Extra)
 }
 
 func (e *Error) Unwrap() error { return e.Err }

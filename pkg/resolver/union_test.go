@@ -52,7 +52,7 @@ func TestUnionOfEncodings(t *testing.T) {
 	if len(set.Records) != 1 || set.Records[0].Value != "letsencrypt.org" || set.Plain {
 		t.Errorf("the set is %+v, want one record, from answers over HTTPS", set)
 	}
-	if lag := caa.Lagging(t.Context(), panel, set); len(lag) > 0 {
+	if lag := caa.Heard(t.Context(), panel, set).Lagging; len(lag) > 0 {
 		t.Errorf("those that say the same lag behind: %+v", lag)
 	}
 }
