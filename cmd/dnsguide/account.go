@@ -75,9 +75,13 @@ func accountsOf(err error) (uris []string, problem string) {
 	if several, ok := errors.AsType[certbot.SeveralAccounts](err); ok {
 		return several.URIs(), ""
 	}
-	problem = err.Error()
+	return nil, problemOf(err)
+}
+
+// problemOf is an error and what to do about it.
+func problemOf(err error) string {
 	if hint := fault.HintOf(err); hint != "" {
-		problem += "; " + hint
+		return err.Error() + "; " + hint
 	}
-	return nil, problem
+	return err.Error()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/certhook/certhook/pkg/dnsname"
 	"github.com/certhook/certhook/pkg/fault"
 	"github.com/certhook/certhook/pkg/guide"
+	"github.com/certhook/certhook/pkg/issuance"
 	"github.com/certhook/certhook/pkg/persist"
 )
 
@@ -37,21 +39,43 @@ func (p *planner) methods() (guide.Method, []guide.Method) {
 	return guide.Method(p.s.ChallengeType), nil
 }
 
-// validation is what the record of dns-persist-01 has to say for all names, nil where it is not asked for.
+// validation is what the record of dns-persist-01 has to say for all names.
 type validation struct {
 	guide.Validation
 	wild map[string]bool // domains whose wildcard is asked about
-	dns  map[string]bool // and names that certbot renews by dns-01
+}
+
+// users tells which names who renews: a CAA has to let in both that share one.
+type users struct {
+	hooked    []string // names that certbot renews by manual hooks
+	persisted []string // names that persist-issue renews
+}
+
+// issuer is persist-issue, as far as it tells of its account and its names.
+func (p *planner) issuer(choice string) *issuance.Issuer {
+	return &issuance.Issuer{Root: p.s.StateDir, CertbotDir: p.s.CertbotConfigDir, Server: p.s.ACMEServer, Choice: choice}
+}
+
+// readUsers looks who renews what on this machine. What cannot be read is left out.
+func (p *planner) readUsers() {
+	lineages, _ := certbot.Lineages(p.s.CertbotConfigDir)
+	for _, l := range lineages {
+		if l.Authenticator == "manual" && l.At(p.s.ACMEServer) {
+			p.users.hooked = append(p.users.hooked, l.Names...)
+		}
+	}
+	p.users.persisted = p.issuer("").Names()
 }
 
 // readPersist reads what settings and flags say of the record. The CA is asked only for what they leave open, and never
 // for draft 01 where its name is known.
 func (p *planner) readPersist(ctx context.Context, names []string) error {
+	p.readUsers()
 	method, others := p.methods()
 	if method != guide.DNSPersist01 && !slices.Contains(others, guide.DNSPersist01) {
 		return nil
 	}
-	v := &validation{wild: map[string]bool{}, dns: map[string]bool{}}
+	v := &validation{wild: map[string]bool{}}
 	v.Issuers, v.Until, v.Draft = p.issuers, p.s.Persist.Until, persist.Draft(p.s.Persist.Draft)
 	if !v.Until.IsZero() && v.Until.Before(time.Now()) {
 		return fault.Errorf(fault.Usage, "PERSIST_UNTIL lies in the past, so that no CA would take a record with it").
@@ -60,14 +84,6 @@ func (p *planner) readPersist(ctx context.Context, names []string) error {
 	for _, name := range names {
 		if domain, wildcard := strings.CutPrefix(name, "*."); wildcard {
 			v.wild[domain] = true
-		}
-	}
-	lineages, _ := certbot.Lineages(p.s.CertbotConfigDir)
-	for _, l := range lineages {
-		if l.At(p.s.ACMEServer) && l.Authenticator == "manual" {
-			for _, name := range l.Names {
-				v.dns[name] = true
-			}
 		}
 	}
 	p.validation = v
@@ -122,25 +138,62 @@ func (p *planner) readThumbprint() error {
 	return nil
 }
 
-// persist adds to a plan what dns-persist-01 asks for.
+// persist adds to a plan what dns-persist-01 asks for, and what the name's other use asks of its CAA.
 func (p *planner) persist(plan *guide.Plan) error {
-	v := p.validation
-	if v == nil {
-		return nil
+	switch plan.Method {
+	case guide.DNS01:
+		if shares(p.users.persisted, plan.Domain) {
+			p.share(plan, guide.DNSPersist01, p.persistAccount)
+		}
+	case guide.DNSPersist01:
+		if shares(p.users.hooked, plan.Domain) {
+			p.share(plan, guide.DNS01, func() (string, error) {
+				a, err := p.book.ForName(plan.Domain)
+				return a.URI, err
+			})
+		}
 	}
-	own := v.Validation
-	own.Wildcard = v.wild[plan.Domain]
-	if plan.Method == guide.DNSPersist01 && v.dns[plan.Name] {
-		plan.CAA.Methods = append(plan.CAA.Methods, guide.DNS01)
+	if p.validation == nil {
+		return nil
 	}
 	if owner := persist.Owner(plan.Domain); len(owner) > dnsname.MaxName {
 		return fault.Errorf(fault.Usage, "-d: the record of %q would stand at a name of %d octets, and at most %d are allowed", plan.Name, len(owner), dnsname.MaxName)
 	}
-	if own.Draft == persist.Draft02 && len(plan.CAA.Accounts) == 1 {
-		own.Thumbprints, own.Problem = p.thumbprints(plan.CAA.Accounts[0])
+	v := p.validation.Validation
+	v.Wildcard = p.validation.wild[plan.Domain]
+	if len(plan.CAA.Accounts) == 1 {
+		account := plan.CAA.Accounts[0]
+		if own, err := p.persistAccount(); plan.Method == guide.DNS01 && p.account == "" && err == nil && own != account {
+			v.Problem = fmt.Sprintf("certbot has the account %s and persist-issue %s, and one set of records is for one account: set PERSIST_ACCOUNT=certbot, or ask for --challenge dns-01 and dns-persist-01 one after the other", account, own)
+		} else if v.Draft == persist.Draft02 {
+			v.Thumbprints, v.Problem = p.thumbprints(account)
+		}
 	}
-	plan.Validation = &own
+	plan.Validation = &v
 	return nil
+}
+
+// shares reports whether a domain or its wildcard, which one CAA governs, is among names.
+func shares(names []string, domain string) bool {
+	return slices.Contains(names, domain) || slices.Contains(names, "*."+domain)
+}
+
+// share lets the CAA of a plan admit whoever else has the name renewed: the same account by its other method, or another
+// account with a record of its own.
+func (p *planner) share(plan *guide.Plan, method guide.Method, account func() (string, error)) {
+	switch uri, err := account(); {
+	case err != nil || len(plan.CAA.Accounts) != 1:
+	case uri == plan.CAA.Accounts[0]:
+		plan.CAA.Methods = append(slices.Clip(plan.CAA.Methods), method)
+	default:
+		plan.CAA.Others = append(plan.CAA.Others, uri)
+	}
+}
+
+// persistAccount returns the account that persist-issue uses.
+func (p *planner) persistAccount() (string, error) {
+	a, err := p.issuer(p.s.Persist.Account).Account()
+	return a.URI, err
 }
 
 // thumbprints returns that of the account's key, by its URI, or why it is not known.
@@ -148,5 +201,9 @@ func (p *planner) thumbprints(account string) (map[string]string, string) {
 	if text := p.c.String("account-thumbprint"); text != "" {
 		return map[string]string{account: text}, ""
 	}
-	return nil, "draft 02 takes the thumbprint of the account's key: give it by --account-thumbprint"
+	a, err := p.issuer(account).Account()
+	if err != nil {
+		return nil, fmt.Sprintf("draft 02 takes the thumbprint of the account's key: %v; --account-thumbprint gives it", err)
+	}
+	return map[string]string{account: a.Thumbprint()}, ""
 }

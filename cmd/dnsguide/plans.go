@@ -32,6 +32,7 @@ type planner struct {
 	book     *certbot.Book
 
 	validation *validation // of dns-persist-01; nil where that is not asked for
+	users      users
 }
 
 // plans makes a plan for each name that is asked for. unread is that of [names].
@@ -244,6 +245,13 @@ func (p *planner) accounts(name string) (uris []string, problem string) {
 	}
 	if p.caaValue != "" {
 		return nil, "--caa-value names no account, so that it locks nothing"
+	}
+	if p.s.ChallengeType == config.ChallengePersist {
+		uri, err := p.persistAccount()
+		if err != nil {
+			return nil, problemOf(err)
+		}
+		return []string{uri}, ""
 	}
 	account, err := p.book.ForName(name)
 	if err == nil {

@@ -24,6 +24,7 @@ type Question struct {
 	Method   string   // of validation, such as dns-01
 	Methods  []string // further ones that a record which we advise is to allow
 	Account  string   // URI of the ACME account; "" where it is not known: then any one may be the right one
+	Others   []string // URIs of further accounts of ours: what lets them issue opens nothing
 }
 
 // ours reports whether an issuer-domain-name is the CA's.

@@ -1,6 +1,10 @@
 package caa
 
-import "github.com/miekg/dns"
+import (
+	"slices"
+
+	"github.com/miekg/dns"
+)
 
 // lock says how strong the set's lock is for the question's domain, its wildcard included: whoever may
 // issue for *.example.com may answer for every name below. gaps are all the records that open it.
@@ -49,6 +53,8 @@ func (q Question) opens(rr *dns.CAA) (opens string, odd []string) {
 		return "lets every account at " + p.Issuer + " issue", nil
 	case q.Account == "":
 		odd = append(odd, "is for one account, and whose that is cannot be checked")
+	case slices.ContainsFunc(q.Others, func(other string) bool { return SameAccount(uri, other) }):
+		return "", nil
 	case !SameAccount(uri, q.Account):
 		return "lets another account issue", nil
 	}

@@ -25,6 +25,7 @@ func TestLock(t *testing.T) {
 		name    string
 		records []string
 		account string // acct unless said
+		others  []string
 		lock    Lock
 		gaps    []told
 		notes   []told
@@ -53,6 +54,9 @@ func TestLock(t *testing.T) {
 		{name: "second CA for wildcards", records: []string{locked, `0 issuewild "other.example"`}, lock: Open, gaps: []told{{"issuewild", "another CA"}}},
 		{name: "the CA in other letters", records: []string{locked, `0 issue "LetsEncrypt.org"`}, lock: Open, gaps: []told{{"LetsEncrypt", "to the letter"}}},
 		{name: "wrong account", records: []string{locked, `0 issue "letsencrypt.org;accounturi=` + other + `"`}, lock: Open, gaps: []told{{other, "another account"}}},
+		{name: "another account of ours", records: []string{locked, `0 issue "letsencrypt.org;accounturi=` + other + `"`}, others: []string{other}, lock: Locked},
+		{name: "another account of ours alone", records: []string{`0 issue "letsencrypt.org;accounturi=` + other + `"`}, others: []string{other}, lock: Locked},
+		{name: "another account of ours at another CA", records: []string{locked, `0 issue "other.example;accounturi=` + other + `"`}, others: []string{other}, lock: Open, gaps: []told{{"other.example", "another CA"}}},
 		{name: "mixed-case parameter", records: []string{strings.Replace(locked, "accounturi", "accountURI", 1)}, lock: Open, gaps: []told{{"accountURI", "CAs ignore accountURI"}}},
 		{name: "mixed-case methods", records: []string{strings.Replace(locked, "validationmethods", "validationMethods", 1)}, lock: Locked, notes: []told{{"validationMethods", "CAs ignore validationMethods"}}},
 		{name: "wildcards alone", records: []string{wild(locked)}, lock: Open, gaps: []told{{"issuewild", base}}},
@@ -83,7 +87,7 @@ func TestLock(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, wildcard := range []bool{false, true} {
-				q := Question{Domain: "www.example.com", Wildcard: wildcard, Issuer: us, Also: []string{"also.example"}, Method: "dns-01", Account: acct}
+				q := Question{Domain: "www.example.com", Wildcard: wildcard, Issuer: us, Also: []string{"also.example"}, Method: "dns-01", Account: acct, Others: tt.others}
 				if tt.account != "" {
 					q.Account = ""
 				}

@@ -261,7 +261,7 @@ var keys = []Key{
 		set: func(s *Settings, v string) error { return into(&s.Persist.Until)(instant(v)) },
 	},
 	{
-		Name: "PERSIST_ACCOUNT", forPersist: true, Help: "ACME account that persist-issue uses: own, certbot, or an account's URI; unset, its own if it has one, or else certbot's",
+		Name: "PERSIST_ACCOUNT", forGuide: true, forPersist: true, Help: "ACME account that persist-issue uses: own, certbot, or an account's URI; unset, its own if it has one, or else certbot's",
 		set: func(s *Settings, v string) error { return into(&s.Persist.Account)(accountChoice(v)) },
 	},
 	{

@@ -69,6 +69,7 @@ type Lock struct {
 	Open     bool     // that value keeps nobody out
 	Wild     bool     // issuewild is asked for besides
 	Methods  []Method // by which the name is validated besides the plan's: the CAA has to allow each
+	Others   []string // URIs of accounts that may have certificates for the name as well, by a method of theirs
 }
 
 // Record is a record for the operator to create.

@@ -11,7 +11,7 @@ import (
 
 // question is what a CA has to decide for the account.
 func (p Plan) question(account string) caa.Question {
-	q := caa.Question{Domain: p.Domain, Wildcard: p.Wildcard, Account: account}
+	q := caa.Question{Domain: p.Domain, Wildcard: p.Wildcard, Account: account, Others: p.CAA.Others}
 	q.Method, q.Methods = p.methods()
 	if len(p.CAA.Issuers) > 0 {
 		q.Issuer, q.Also = p.CAA.Issuers[0], p.CAA.Issuers[1:]

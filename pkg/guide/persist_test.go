@@ -240,6 +240,14 @@ func TestCAAForMethods(t *testing.T) {
 		{name: "both, pinned to both", zone: []string{pinned("dns-01,dns-persist-01")}, plan: both, status: OK},
 		{name: "both, a record for each", zone: []string{pinned("dns-01"), pinned("dns-persist-01")}, plan: both, status: OK},
 		{name: "persist, and certbot has the name too", zone: []string{pinned("dns-persist-01")}, plan: persistent(alsoDNS01), status: Wrong, advice: "validationmethods=dns-01,dns-persist-01;"},
+		{
+			name: "persist, and certbot with an account of its own", zone: []string{strings.Replace(pinned("dns-01"), account, other, 1), pinned("dns-persist-01")},
+			plan: persistent(func(p *Plan) { p.CAA.Others = []string{other} }), status: OK,
+		},
+		{
+			name: "certbot's account alone", zone: []string{strings.Replace(pinned("dns-01"), account, other, 1)},
+			plan: persistent(func(p *Plan) { p.CAA.Others = []string{other} }), status: Wrong, advice: "add " + strings.Replace(persistCAA, "com CAA", "com. CAA", 1),
+		},
 		{name: "another account", zone: []string{strings.Replace(pinned("dns-01"), account, other, 1)}, plan: persistent(), status: Wrong, detail: "another account"},
 	}
 	for _, tt := range tests {

@@ -18,8 +18,8 @@ type Account struct {
 	key crypto.Signer
 }
 
-// thumbprint is what RFC 7638 makes of the account's key, in base64url.
-func (a Account) thumbprint() string {
+// Thumbprint is what RFC 7638 makes of the account's key, in base64url.
+func (a Account) Thumbprint() string {
 	text, err := acme.JWKThumbprint(a.key.Public())
 	if err != nil {
 		panic(err) // of a type of key that could not have been read

@@ -74,7 +74,7 @@ func (t *terms) adopt(o persist.Offer) (changed bool) {
 // accountURI is what a record for the domain says in accounturi.
 func (t terms) accountURI(domain string) string {
 	if t.Draft == persist.Draft02 {
-		return persist.HashedAccount(t.prefix, domain, t.account.thumbprint(), t.account.URI)
+		return persist.HashedAccount(t.prefix, domain, t.account.Thumbprint(), t.account.URI)
 	}
 	return t.account.URI
 }
