@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/certhook/certhook/pkg/fault"
-	"github.com/certhook/certhook/pkg/haproxy/conf"
 )
 
 // HAProxy takes more for one certificate than the file that its configuration names (ssl-load-extra-files in its
@@ -93,14 +92,6 @@ func apart(states []State) {
 			owner[s.File] = s.Name
 		}
 	}
-}
-
-// bundled reports whether HAProxy loads a file as a half of what its configuration names so.
-func bundled(c conf.Config, named, file string) bool {
-	if !slices.Contains(c.Extra, "bundle") || !isBundle(named) {
-		return false
-	}
-	return slices.ContainsFunc(halves, func(h string) bool { return samePath(named+"."+h, file) })
 }
 
 // companions are the files beside a certificate's that HAProxy loads with it, but for a key, which it does not look for

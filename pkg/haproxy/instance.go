@@ -3,7 +3,6 @@ package haproxy
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/certhook/certhook/pkg/haproxy/admin"
 	"github.com/certhook/certhook/pkg/haproxy/conf"
 	"github.com/certhook/certhook/pkg/haproxy/master"
-	"github.com/certhook/certhook/pkg/haproxy/wire"
 )
 
 // instance is the HAProxy that is to be brought up to date, as far as it can be known.
@@ -26,6 +24,7 @@ type instance struct {
 	// hidden are the environment variables that the configuration refers to and that only a running HAProxy could tell.
 	hidden []string
 
+	binds  []bind
 	byFile map[identity][]string // stores by the file that they come from
 	byPath map[string][]string
 	certs  map[string]admin.Certificate // what some of the stores hold
@@ -46,6 +45,7 @@ func (a *Applier) look(ctx context.Context) (*instance, error) {
 	if err := a.configuration(i); err != nil {
 		return nil, err
 	}
+	i.indexBinds()
 	if path := first(a.StatsSocket, i.adminSocket()); path != "" {
 		i.admin = &admin.Client{Path: path}
 	}
@@ -128,62 +128,4 @@ func (i *instance) masterSocket() string {
 		return i.process.MasterSocket
 	}
 	return ""
-}
-
-// loads reports whether a bind gets a file, by itself, in a bundle, with its folder or by a list. A list that cannot be
-// read may have it.
-func loads(c conf.Config, b conf.Bind, file string) bool {
-	for _, cert := range b.Certs {
-		if path := b.Path(cert); samePath(path, file) || samePath(path, filepath.Dir(file)) || bundled(c, path, file) {
-			return true
-		}
-	}
-	for _, l := range b.Listed {
-		if path := b.Path(l.Cert); samePath(path, file) || bundled(c, path, file) {
-			return true
-		}
-	}
-	return len(b.Unread) > 0
-}
-
-func samePath(a, b string) bool { return filepath.Clean(a) == filepath.Clean(b) || sameDir(a, b) }
-
-// target is a place where a certificate has to show.
-type target struct {
-	wire.Target
-	doubtful bool // HAProxy may not listen there
-	maybe    bool // it may not load the certificate there
-}
-
-// targets are the places where a file's certificate has to show. An address that another machine has at the moment, as
-// on a pair with one address, tells of that one's HAProxy and is left out.
-func (a *Applier) targets(i *instance, file string) []target {
-	var list []target
-	if a.Probes != nil {
-		for _, t := range a.Probes {
-			list = append(list, target{Target: t})
-		}
-		return list
-	}
-	for _, b := range i.conf.Binds {
-		if !loads(i.conf, b, file) {
-			continue
-		}
-		for _, address := range b.Addresses {
-			t := target{wire.Target{Address: address, AcceptProxy: b.AcceptProxy}, b.Conditional, len(b.Unread) > 0}
-			if wire.Local(address) && !slices.Contains(list, t) {
-				list = append(list, t)
-			}
-		}
-	}
-	return list
-}
-
-// unused is an error where no bind would ever show a file.
-func (a *Applier) unused(i *instance, file string) error {
-	if a.Probes != nil || a.ProbesOff || slices.ContainsFunc(i.conf.Binds, func(b conf.Bind) bool { return loads(i.conf, b, file) }) {
-		return nil
-	}
-	return fault.Errorf(fault.Usage, "no TLS bind in %s loads %q", strings.Join(i.files, ", "), file).
-		WithHint("add \"crt %s/\" to the bind line, or set HAPROXY_CERT_DIR, or HAPROXY_VERIFY to where it is served", a.CertDir)
 }

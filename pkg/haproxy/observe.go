@@ -98,7 +98,8 @@ func (a *Applier) observeWire(ctx context.Context, i *instance, s *State, change
 	if a.ProbesOff || !a.VerifyAll && !changed && !a.sample[s.Name] && i.admin != nil {
 		return
 	}
-	for _, t := range a.targets(i, s.File) {
+	targets := a.targets(i, s.File)
+	for _, t := range targets {
 		for _, name := range s.Names {
 			s.Wire = append(s.Wire, Seen{Bind: t.Address, Name: name})
 		}
@@ -106,7 +107,7 @@ func (a *Applier) observeWire(ctx context.Context, i *instance, s *State, change
 	var wg sync.WaitGroup
 	turns := make(chan struct{}, atOnce)
 	n := 0
-	for _, t := range a.targets(i, s.File) {
+	for _, t := range targets {
 		for range s.Names {
 			seen := &s.Wire[n]
 			n++
