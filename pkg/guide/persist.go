@@ -141,23 +141,36 @@ func (g *Guide) checkValidation(ctx context.Context, p Plan, gr *ground) Finding
 		f.Advice = g.validationAdvice(ctx, p, gr)
 		return f
 	}
-	f.Source = source(seen.Resolvers, seen.Plain)
 	now := time.Now()
-	q, v := p.judgeValidation(seen, now)
+	views := make([]view, len(seen.Views))
+	for i, v := range seen.Views {
+		views[i] = view{v.Servers, p.judgeValidation(v, owner, now)}
+	}
+	f = f.with(worst("TXT at "+owner, views))
+	f.Source = source(seen.Resolvers, seen.Plain)
+	f.failing(seen.Failing)
+	if f.Fine() { // else whoever hears of it now does not see for a while that it is mended
+		f.hears(persist.Heard(ctx, g.Panel, seen), owner, "TXT")
+	}
 	f.Notes = append(f.Notes, "of "+Experimental(p.Validation.Draft))
-	if v.OK {
+	if !f.Fine() && f.Advice == "" {
+		f.Advice = g.validationAdvice(ctx, p, gr)
+	}
+	return f
+}
+
+// judgeValidation is what the records that some servers show come to.
+func (p Plan) judgeValidation(seen persist.View, owner string, now time.Time) (f Finding) {
+	if seen.Err != nil {
+		return Finding{Status: Unknown, Detail: fmt.Sprintf("cannot tell: %v", seen.Err)}
+	}
+	switch v := p.bestVerdict(seen, now); {
+	case v.OK:
 		f.Status, f.Detail = OK, fmt.Sprintf("%s lets the account have certificates for %s", owner, p.Name)
-		f.Lagging = append(seen.Lagging(q), persist.Lagging(ctx, g.Panel, seen, q)...)
-		if len(seen.Lagging(q)) > 0 {
-			f.Detail += ", though not with every server yet"
-		}
-		f.Notes = append(f.Notes, others(v)...)
+		f.Notes = others(v)
 		if note := ending(v.Until, now); note != "" {
 			f.Notes = append(f.Notes, note)
 		}
-		return f
-	}
-	switch {
 	case !slices.ContainsFunc(v.Reasons, func(r persist.Reason) bool { return !r.Foreign }):
 		f.Status, f.Detail = Missing, fmt.Sprintf("there is no TXT of %s at %s", p.Validation.Issuers[0], owner)
 	case !p.knowsAccount():
@@ -165,38 +178,34 @@ func (g *Guide) checkValidation(ctx context.Context, p Plan, gr *ground) Finding
 	default:
 		f.Status, f.Detail = Wrong, fmt.Sprintf("no TXT at %s lets the account have certificates for %s: %s", owner, p.Name, why(v))
 	}
-	f.Advice = g.validationAdvice(ctx, p, gr)
 	return f
 }
 
-// judgeValidation evaluates what is seen for each account that may be the one and each name of the CA, and returns the
-// best. Where some servers do not show what others do, the others count: those are named as lagging.
-func (p Plan) judgeValidation(seen persist.Seen, now time.Time) (persist.Question, persist.Verdict) {
+// bestVerdict evaluates what is seen for each account that may be the one and each name of the CA; the first of both
+// counts where none is good.
+func (p Plan) bestVerdict(seen persist.View, now time.Time) persist.Verdict {
 	v := p.Validation
 	accounts := p.CAA.Accounts
 	if !p.knowsAccount() {
 		accounts = []string{nobodys}
 	}
-	var best persist.Question
-	var verdict persist.Verdict
-	for n, account := range accounts {
-		for k, issuer := range v.Issuers {
+	var first *persist.Verdict
+	for _, account := range accounts {
+		for _, issuer := range v.Issuers {
 			q := persist.Question{Issuer: issuer, Account: v.accountURI(p.Domain, account), Wildcard: p.Wildcard, Now: now, Draft: v.Draft}
 			if v.Draft == persist.Draft02 {
 				q.Shared = v.accountURI("*", account)
 			}
-			for i, view := range seen.Views {
-				got := persist.Evaluate(q, view.TXT)
-				if got.OK {
-					return q, got
-				}
-				if n == 0 && k == 0 && i == 0 {
-					best, verdict = q, got
-				}
+			got := seen.Evaluate(q)
+			if got.OK {
+				return got
+			}
+			if first == nil {
+				first = &got
 			}
 		}
 	}
-	return best, verdict
+	return *first
 }
 
 // why tells what is wrong with each record of the CA.

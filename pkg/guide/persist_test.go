@@ -160,12 +160,21 @@ func TestCheckValidation(t *testing.T) {
 		{name: "a circle", zone: []string{persistOwner + " CNAME " + persistOwner}, status: Wrong, detail: "circle", quiet: true},
 		{
 			name: "not everywhere yet", prepare: func(s *scene) { s.production[1].SetLag(time.Hour); s.Add("example.com", txt(persistValue)) },
-			status: OK, detail: "not with every server yet", lagging: []string{"ns2.example.com"},
+			status: Unknown, detail: "ns2.example.com: there is no TXT", advice: "have all servers say the same", quiet: true,
+		},
+		{
+			name: "all resolvers fail", zone: []string{txt(persistValue)}, status: Unknown, detail: "every resolver fails",
+			prepare: func(s *scene) {
+				for _, r := range s.resolvers {
+					r.SetRcodeFor(persistOwner, dns.RcodeServerFailure)
+				}
+			},
 		},
 		{
 			name: "a resolver that does not show it", zone: []string{txt(persistValue)}, prepare: func(s *scene) { s.resolvers[0].SetAnswer(persistOwner, dns.TypeTXT) },
 			status: OK, lagging: []string{"R0"},
 		},
+		{name: "a server is dead", zone: []string{txt(persistValue)}, prepare: func(s *scene) { s.production[0].SetDead(true) }, status: OK, notes: "ns1.example.com does not answer"},
 		{name: "resolvers alone", zone: []string{txt(persistValue)}, prepare: (*scene).block, status: OK},
 		{name: "nobody", zone: []string{txt(persistValue)}, prepare: func(s *scene) { s.block(); s.resolvers[0].Close() }, status: Unknown},
 		{name: "no account, and none there", plan: func(p *Plan) { p.CAA.Accounts, p.CAA.Problem = nil, "run certbot register" }, status: Missing, advice: "run certbot register", quiet: true},

@@ -202,6 +202,7 @@ func TestSeenEvaluate(t *testing.T) {
 		{views: []View{view("a", good), view("b")}, lagging: "b has no TXT at " + owner},
 		{views: []View{view("a"), view("b", good), view("c", "x")}, lagging: "a has no TXT at " + owner + ", c has other TXT records at " + owner},
 		{views: []View{view("a"), view("b", "x")}},
+		{views: []View{view("a", good), {Servers: []string{"b"}, Err: errCircle}}, lagging: "b leads to failure: the CNAMEs lead in a circle"},
 		{views: []View{view("a", good), view("b", ends)}, ok: true, until: end},
 		{views: []View{view("a", ends), view("b", good)}, ok: true, until: end},
 	} {

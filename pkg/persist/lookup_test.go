@@ -16,6 +16,9 @@ import (
 
 func (v View) String() string {
 	text := fmt.Sprintf("%q", v.TXT)
+	if v.Err != nil {
+		text = "failure"
+	}
 	if v.Target != "" {
 		text = v.Target + " " + text
 	}
@@ -29,6 +32,7 @@ func TestLookup(t *testing.T) {
 		records   []string
 		prepare   func(*lab)
 		want      []string
+		failing   string // a server
 		resolvers bool
 	}{
 		"none":                     {want: []string{"[] of " + here}},
@@ -45,8 +49,8 @@ func TestLookup(t *testing.T) {
 		"several CNAMEs":           {records: []string{cname, "t.cdn.example.net CNAME u.example.com", `u.example.com TXT "a"`}, want: []string{`u.example.com ["a"] of ` + here}},
 		"a zone of its own":        {prepare: func(l *lab) { l.AddZone(owner, l.cdn); l.Add(owner, txt) }, want: []string{`["a"] of ns.cdn.example.net`}},
 		"the domain's own zone":    {prepare: func(l *lab) { l.AddZone(domain, l.cdn); l.Add(domain, txt) }, want: []string{`["a"] of ns.cdn.example.net`}},
-		"one server dead":          {records: []string{txt}, prepare: func(l *lab) { l.one.SetDead(true) }, want: []string{`["a"] of two.example.com`}},
-		"one server lame":          {records: []string{txt}, prepare: func(l *lab) { l.one.SetLame(true) }, want: []string{`["a"] of two.example.com`}},
+		"one server dead":          {records: []string{txt}, prepare: func(l *lab) { l.one.SetDead(true) }, failing: "one.example.com", want: []string{`["a"] of two.example.com`}},
+		"one server lame":          {records: []string{txt}, prepare: func(l *lab) { l.one.SetLame(true) }, failing: "one.example.com", want: []string{`["a"] of two.example.com`}},
 		"one server tells of more": {records: []string{cname, `t.cdn.example.net TXT "a"`}, prepare: func(l *lab) { l.one.SetChase(true) }, want: []string{`t.cdn.example.net ["a"] of ns.cdn.example.net`}},
 		"a server lags": {
 			prepare: func(l *lab) { l.two.SetLag(time.Hour); l.add(txt) },
@@ -60,7 +64,31 @@ func TestLookup(t *testing.T) {
 		"a server has no CNAME yet": {
 			records: []string{`t.cdn.example.net TXT "a"`},
 			prepare: func(l *lab) { l.two.SetLag(time.Hour); l.add(cname) },
-			want:    []string{`t.cdn.example.net ["a"] of ns.cdn.example.net`, "[] of two.example.com"},
+			want:    []string{`t.cdn.example.net ["a"] of one.example.com`, "[] of two.example.com"},
+		},
+		"a server has a CNAME to nowhere": {
+			records: []string{txt},
+			prepare: func(l *lab) {
+				l.two.SetLag(time.Hour)
+				l.Remove("example.com", txt)
+				l.add(owner + " CNAME t.cdn.example.net")
+				l.cdn.SetRcodeFor("t.cdn.example.net", dns.RcodeServerFailure)
+			},
+			want: []string{"t.cdn.example.net failure of one.example.com", `["a"] of two.example.com`},
+		},
+		"a server has a circle": {
+			records: []string{txt},
+			prepare: func(l *lab) { l.two.SetLag(time.Hour); l.Remove("example.com", txt); l.add(owner + " CNAME " + owner) },
+			want:    []string{owner + " failure of one.example.com", `["a"] of two.example.com`},
+		},
+		"a zone that one server does not know of": {
+			records: []string{txt},
+			prepare: func(l *lab) {
+				l.two.SetLag(time.Hour)
+				l.AddZone(domain, l.cdn)
+				l.Add(domain, owner+` TXT "b"`)
+			},
+			want: []string{`["b"] of ns.cdn.example.net`, `["a"] of two.example.com`},
 		},
 		"nobody can be asked, resolvers know":            {records: []string{txt}, prepare: deafen, want: []string{`["a"] of R1,R2`}, resolvers: true},
 		"nobody can be asked, resolvers know of a CNAME": {records: []string{cname, `t.cdn.example.net TXT "a"`}, prepare: deafen, want: []string{`t.cdn.example.net ["a"] of R1,R2`}, resolvers: true},
@@ -96,6 +124,13 @@ func TestLookup(t *testing.T) {
 			slices.Sort(tt.want)
 			if s.Owner != owner || !slices.Equal(got, tt.want) || s.Resolvers != tt.resolvers || s.Plain != tt.resolvers {
 				t.Errorf("got %q, want %q (%+v)", got, tt.want, s)
+			}
+			failing := ""
+			for _, f := range s.Failing {
+				failing += f.Server
+			}
+			if failing != tt.failing {
+				t.Errorf("failing %+v", s.Failing)
 			}
 			if asked := l.panelAsked() > 0; asked != tt.resolvers {
 				t.Errorf("the panel heard %d questions", l.panelAsked())
@@ -154,5 +189,42 @@ func TestLookupAsksLittle(t *testing.T) {
 	}
 	if n != 2 {
 		t.Errorf("%d questions for TXT", n)
+	}
+}
+
+// Resolvers hear of a record only where every authoritative server shows one.
+func TestHeard(t *testing.T) {
+	const txt = owner + ` TXT "a"`
+	for name, tt := range map[string]struct {
+		prepare          func(*lab)
+		lagging, failing int
+		asked            bool
+	}{
+		"all show it":          {prepare: func(l *lab) { l.add(txt) }, asked: true},
+		"none is there":        {},
+		"a server lags":        {prepare: func(l *lab) { l.two.SetLag(time.Hour); l.add(txt) }},
+		"a server has another": {prepare: func(l *lab) { l.add(txt); l.two.SetLag(time.Hour); l.add(owner + ` TXT "b"`) }, asked: true},
+		"a resolver has none":  {prepare: func(l *lab) { l.add(txt); l.r1.SetAnswer(owner, dns.TypeTXT) }, asked: true, lagging: 1},
+		"a resolver has an older one": {
+			prepare: func(l *lab) { l.add(txt); l.r1.SetAnswer(owner, dns.TypeTXT, owner+` TXT "old"`) }, asked: true, lagging: 1,
+		},
+		"a resolver fails":   {prepare: func(l *lab) { l.add(txt); l.r1.SetRcodeFor(owner, dns.RcodeServerFailure) }, asked: true, failing: 1},
+		"resolvers told all": {prepare: func(l *lab) { l.add(txt); l.client.Port = 9 }, asked: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			if tt.prepare != nil {
+				tt.prepare(l)
+			}
+			s, err := Lookup(t.Context(), l.client, l.panel, domain)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := Heard(t.Context(), l.panel, s)
+			if len(e.Lagging) != tt.lagging || len(e.Failing) != tt.failing || l.panelAsked() > 0 != tt.asked {
+				t.Errorf("%+v, of %+v; the panel heard %d questions", e, s, l.panelAsked())
+			}
+		})
 	}
 }

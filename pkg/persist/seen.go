@@ -2,7 +2,6 @@ package persist
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +20,8 @@ type Seen struct {
 	// could have written what they said.
 	Resolvers bool `json:"resolvers,omitempty"`
 	Plain     bool `json:"plain,omitempty"`
+	// Failing are authoritative servers that do not answer while others of their zone do.
+	Failing []resolver.Laggard `json:"failing,omitempty"`
 }
 
 // View is what some servers show.
@@ -28,6 +29,7 @@ type View struct {
 	Target  string   `json:"target,omitempty"` // where the CNAMEs lead that begin at the name; "" where there is none, "." for the root
 	TXT     []string `json:"txt"`              // the records as [Evaluate] takes them, sorted; there may be none
 	Servers []string `json:"servers"`
+	Err     error    `json:"-"` // what keeps one who is led here from learning anything: there is no TXT then
 }
 
 // Evaluate is [Evaluate] on what the servers show: where they disagree, on the view for which the verdict is worst,
@@ -35,7 +37,7 @@ type View struct {
 func (s Seen) Evaluate(q Question) Verdict {
 	var worst Verdict
 	for i, view := range s.Views {
-		v := Evaluate(q, view.TXT)
+		v := view.Evaluate(q)
 		if i == 0 || worst.OK && (!v.OK || v.endsBefore(worst)) {
 			worst = v
 		}
@@ -43,46 +45,42 @@ func (s Seen) Evaluate(q Question) Verdict {
 	return worst
 }
 
+// Evaluate is [Evaluate] on what these servers show.
+func (v View) Evaluate(q Question) Verdict {
+	if v.Err != nil {
+		return Verdict{Detail: v.Err.Error()}
+	}
+	return Evaluate(q, v.TXT)
+}
+
+// says goes on where the name of a server with that view stops.
+func (v View) says(owner string) string {
+	switch {
+	case v.Err != nil:
+		return "leads to failure: " + v.Err.Error()
+	case len(v.TXT) == 0:
+		return "has no TXT at " + owner
+	}
+	return "has other TXT records at " + owner
+}
+
 // Lagging names the servers whose view lets the account have nothing while that of others does.
 func (s Seen) Lagging(q Question) []resolver.Laggard {
 	var lagging []resolver.Laggard
 	good := false
 	for _, view := range s.Views {
-		if Evaluate(q, view.TXT).OK {
+		if view.Evaluate(q).OK {
 			good = true
 			continue
 		}
-		says := "has other TXT records at " + s.Owner
-		if len(view.TXT) == 0 {
-			says = "has no TXT at " + s.Owner
-		}
 		for _, server := range view.Servers {
-			lagging = append(lagging, resolver.Laggard{Server: server, Says: says})
+			lagging = append(lagging, resolver.Laggard{Server: server, Says: view.says(s.Owner)})
 		}
 	}
 	if !good {
 		return nil
 	}
 	return lagging
-}
-
-// Lagging names the resolvers of the panel that answer and do not show what lets the account have what the question asks
-// for. It asks about nothing unless an authoritative server shows that: a question about what is not there yet plants a
-// denial.
-func Lagging(ctx context.Context, panel resolver.Panel, s Seen, q Question) []resolver.Laggard {
-	if s.Resolvers || !slices.ContainsFunc(s.Views, func(v View) bool { return Evaluate(q, v.TXT).OK }) {
-		return nil
-	}
-	told := Seen{Owner: s.Owner, Views: s.Views}
-	ctx, cancel := context.WithTimeout(ctx, panelTimeout)
-	defer cancel()
-	for _, said := range panel.Ask(ctx, s.Owner, dns.TypeTXT) {
-		if said.Err == nil {
-			_, rrs := resolver.Follow(said.Msg, s.Owner, dns.TypeTXT)
-			told.Views = append(told.Views, View{TXT: texts(rrs), Servers: []string{said.Server}})
-		}
-	}
-	return told.Lagging(q)[len(s.Lagging(q)):]
 }
 
 // endsBefore reports whether what a verdict rests on ends before that of another.
@@ -93,7 +91,7 @@ func (v Verdict) endsBefore(other Verdict) bool {
 // viewed adds a view, unless it is there but for its servers.
 func viewed(views []View, v View) []View {
 	for i, known := range views {
-		if known.Target == v.Target && slices.Equal(known.TXT, v.TXT) {
+		if known.Err == nil && v.Err == nil && known.Target == v.Target && slices.Equal(known.TXT, v.TXT) {
 			for _, server := range v.Servers {
 				if !slices.Contains(known.Servers, server) {
 					views[i].Servers = append(views[i].Servers, server)
