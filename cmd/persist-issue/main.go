@@ -30,12 +30,13 @@ func newApp(environ []string) *cli.App {
 	app.UsageText = "persist-issue register                     make the ACME account, print its URI\n" +
 		"persist-issue records -d NAME...           what to create in DNS, once and by hand\n" +
 		"persist-issue issue -d NAME...             get a certificate\n" +
-		"persist-issue renew [--force] [LINEAGE...] renew what is due, from a timer"
+		"persist-issue renew [--force] [LINEAGE...] renew what is due, from a timer\n" +
+		"persist-issue rotate                       change to another ACME account"
 	app.Description = "A TXT record lets one ACME account have certificates for a name until somebody removes it. Whoever may\n" +
 		"change the zone creates it once; this machine only reads DNS, and is built without a way to do more.\n" +
 		"The method (draft-ietf-acme-dns-persist) is experimental: its drafts differ in what the record says, and\n" +
 		"few CAs have it. Every output says which draft a record is for."
-	app.Commands = []*cli.Command{registerCommand(environ), recordsCommand(environ), issueCommand(environ), renewCommand(environ)}
+	app.Commands = []*cli.Command{registerCommand(environ), recordsCommand(environ), issueCommand(environ), renewCommand(environ), rotateCommand(environ)}
 	app.EnableBashCompletion = true
 	app.Action = func(c *cli.Context) error {
 		if hookcli.Switch(c, "check-config") {
@@ -44,7 +45,7 @@ func newApp(environ []string) *cli.App {
 		if c.Args().Present() {
 			return fault.Errorf(fault.Usage, "there is no command %q", c.Args().First()).WithHint("see: persist-issue --help")
 		}
-		return fault.Errorf(fault.Usage, "a command is missing: register, records, issue or renew").WithHint("see: persist-issue --help")
+		return fault.Errorf(fault.Usage, "a command is missing: register, records, issue, renew or rotate").WithHint("see: persist-issue --help")
 	}
 	return app
 }

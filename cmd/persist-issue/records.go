@@ -54,7 +54,7 @@ func printRecords(c *cli.Context, w io.Writer, list []issuance.Prescription) err
 
 // prescriptions puts the records into the form that dnsguide prints.
 func prescriptions(list []issuance.Prescription) []guide.Prescription {
-	var all []guide.Prescription
+	all := []guide.Prescription{}
 	for _, p := range list {
 		g := guide.Prescription{Name: p.Domain, Notes: append([]string{}, p.Notes...)}
 		for _, r := range p.Records {

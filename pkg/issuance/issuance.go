@@ -48,6 +48,14 @@ type Issuer struct {
 	HTTP      *http.Client // nil for the default one
 	UserAgent string
 	Log       *slog.Logger // not nil; warnings are for people
+
+	reached func(step string) // for tests that cut a call short there
+}
+
+func (i *Issuer) step(name string) {
+	if i.reached != nil {
+		i.reached(name)
+	}
 }
 
 // Binding ties a new account to one that the operator has with the CA (RFC 8555, section 7.3.4).

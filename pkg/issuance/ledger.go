@@ -28,12 +28,12 @@ const (
 // ledger is what is kept of our own accounts at one CA, in one file that is replaced as a whole. A key is in it before
 // the CA hears of it, so that no account can be lost.
 type ledger struct {
-	Version int     `json:"version"`
-	Server  string  `json:"server"`
-	Current *entry  `json:"current,omitempty"` // in use, unless the settings say otherwise
-	Next    *entry  `json:"next,omitempty"`    // that a rotation leads to
-	Former  []entry `json:"former,omitempty"`  // in use before, the latest last
-	Told    bool    `json:"told,omitempty"`    // what may be removed since the last rotation has been said
+	Version int      `json:"version"`
+	Server  string   `json:"server"`
+	Current *entry   `json:"current,omitempty"` // in use, unless the settings say otherwise
+	Next    *entry   `json:"next,omitempty"`    // that a rotation leads to
+	Former  []entry  `json:"former,omitempty"`  // in use before, the latest last
+	Leaving *leaving `json:"leaving,omitempty"` // of the last rotation, until it has been said what may be removed
 
 	path string
 }
@@ -43,6 +43,12 @@ type entry struct {
 	Key  keyPEM    `json:"key,omitempty"` // none of a former account of certbot's
 	URI  string    `json:"uri,omitempty"` // "" as long as the CA has not told it
 	Made time.Time `json:"made"`          // the key, that is
+}
+
+// leaving is what a rotation has left behind.
+type leaving struct {
+	From  string   `json:"from"`
+	Names []string `json:"names"`
 }
 
 // keyPEM is a private key in PKCS #8. It shows itself to nobody but its file.

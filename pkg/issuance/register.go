@@ -65,6 +65,7 @@ func (i *Issuer) enroll(ctx context.Context, l *ledger, at **entry) (Registered,
 			return Registered{}, err
 		}
 	}
+	i.step("key kept")
 	r := Registered{File: l.path}
 	var err error
 	if r.Account, err = (*at).account(l); err != nil {
@@ -76,6 +77,7 @@ func (i *Issuer) enroll(ctx context.Context, l *ledger, at **entry) (Registered,
 		return Registered{}, c.failed(ctx, err, "the registration of an ACME account at %s", i.Server).
 			WithHint("its key is kept in %s: run the same command again, which first asks the CA whether it has the account", l.path)
 	}
+	i.step("known to the CA")
 	(*at).URI = r.URI
 	if err := i.save(l); err != nil {
 		return Registered{}, fault.Errorf(fault.Usage, "the CA has the account %s, its key is in %q, and the URI cannot be noted beside it: %w", r.URI, l.path, err).

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -41,6 +42,9 @@ type Options struct {
 	Authority *labca.Authority // signs the server's own certificate; default a new one
 	Issuer    string           // what the directory's caaIdentities say; default letsencrypt.org
 	Reuse     bool             // answer a new order with the account's valid authorizations
+
+	Bindings map[string]string        // keys of external account bindings in base64url, by id; where there are some, a new account needs one
+	Profiles map[string]time.Duration // lifetimes by profile; default one profile. Of several, an order without one gets any
 }
 
 // Server is a running Pebble.
@@ -49,6 +53,7 @@ type Server struct {
 	TLSRoot      []byte // PEM of the root that signed the server's own certificate
 	IssuingRoot  []byte // PEM of the root of the certificates that it issues
 
+	store    *db.MemoryStore
 	logs     *buffer
 	mu       sync.Mutex
 	requests []Request
@@ -107,10 +112,22 @@ func New(tb TB, o Options) *Server {
 	}
 	logger := log.New(s.logs, "", log.Ltime|log.Lmicroseconds)
 	store := db.NewMemoryStore()
-	// One profile: of several, Pebble takes one at random.
-	issuer := ca.New(logger, store, "", "ecdsa", 0, 1, map[string]ca.Profile{"default": {Description: "default"}})
+	s.store = store
+	for kid, key := range o.Bindings {
+		if err := store.AddExternalAccountKeyByID(kid, key); err != nil {
+			tb.Fatalf("acmetest: %v", err)
+		}
+	}
+	profiles := map[string]ca.Profile{"default": {Description: "default"}}
+	if o.Profiles != nil {
+		profiles = map[string]ca.Profile{}
+	}
+	for name, life := range o.Profiles {
+		profiles[name] = ca.Profile{Description: name, ValidityPeriod: uint64(life / time.Second)}
+	}
+	issuer := ca.New(logger, store, "", "ecdsa", 0, 1, profiles)
 	validator := va.New(logger, 80, 443, false, o.Resolver, store)
-	front := wfe.New(logger, store, validator, issuer, []string{cmp.Or(o.Issuer, "letsencrypt.org")}, false, false, 1, 1)
+	front := wfe.New(logger, store, validator, issuer, []string{cmp.Or(o.Issuer, "letsencrypt.org")}, false, len(o.Bindings) > 0, 1, 1)
 	s.IssuingRoot = issuer.GetRootCert(0).PEM()
 
 	srv := &http.Server{
@@ -163,6 +180,16 @@ func (s *Server) Validations() []Request {
 		}
 	}
 	return found
+}
+
+// Accounts returns how many accounts have been made.
+func (s *Server) Accounts() int {
+	return strings.Count(s.Log(), "accounts in memory")
+}
+
+// SetRenewalInfo makes the answer to a question for the ARI of a certificate, which may be of no use.
+func (s *Server) SetRenewalInfo(serial *big.Int, answer string) error {
+	return s.store.SetARIResponse(serial, answer)
 }
 
 // Log returns what Pebble has logged.
