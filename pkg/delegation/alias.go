@@ -61,7 +61,7 @@ func (k *check) lies(zone string) []string {
 // doubt is a verdict that was OK and, for that reason, is Unknown.
 func (v Verdict) doubt(format string, args ...any) Verdict {
 	v.Reason = fmt.Sprintf("%s, but %s", v.Reason, fmt.Sprintf(format, args...))
-	v.Status, v.Source = Unknown, ""
+	v.Status, v.Source, v.Cause = Unknown, "", last(args)
 	return v
 }
 
@@ -72,6 +72,6 @@ func (v Verdict) unless(format string, args ...any) Verdict {
 	if v.Source == Authoritative {
 		return doubted
 	}
-	v.Reason = doubted.Reason
+	v.Reason, v.Cause = doubted.Reason, doubted.Cause
 	return v
 }

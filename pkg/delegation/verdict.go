@@ -29,6 +29,7 @@ const (
 type Verdict struct {
 	Status Status
 	Reason string // one phrase for people; where Status is Wrong it contains Record
+	Cause  error  // the one that Reason ends with, or nil
 	Record string // the one zone-file line that makes it right; "" if none does
 
 	Source  Source   // "" where Status is Unknown
@@ -63,7 +64,16 @@ func ok(format string, args ...any) Verdict {
 }
 
 func unknown(format string, args ...any) Verdict {
-	return Verdict{Status: Unknown, Reason: fmt.Sprintf(format, args...)}
+	return Verdict{Status: Unknown, Reason: fmt.Sprintf(format, args...), Cause: last(args)}
+}
+
+// last returns the error that a text ends with, if it does.
+func last(args []any) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err, _ := args[len(args)-1].(error)
+	return err
 }
 
 func wrong(format string, args ...any) Verdict {

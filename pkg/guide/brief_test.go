@@ -48,3 +48,25 @@ func TestBrief(t *testing.T) {
 		}
 	}
 }
+
+// A row is short also where nobody can be reached. Everything that went wrong is there for who asks.
+func TestRowsInTheDark(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.block()
+	for _, r := range s.resolvers {
+		r.Close()
+	}
+	p := plan(t, domain, func(p *Plan) { p.Gateway, p.TXTName, p.TXTValue = "gw.example.org", "_app."+domain, "id:443" })
+	for _, r := range s.Check(t.Context(), []Plan{p}) {
+		for _, f := range r.Findings {
+			row := f.Line(r.Name)
+			if f.Status != Unknown || len(row) > 350 || len(f.More(false)) > 0 {
+				t.Errorf("%d octets: %s\n%s", len(row), row, strings.Join(f.More(false), "\n"))
+			}
+			if all := strings.Join(f.More(true), "\n"); !strings.Contains(all, "ask ") || !strings.Contains(all, s.resolvers[0].URL()) {
+				t.Errorf("%s: the cause is not told: %s", f.Kind, all)
+			}
+		}
+	}
+}

@@ -3,7 +3,12 @@ package guide
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/miekg/dns"
+
+	"github.com/certhook/certhook/pkg/authority"
 	"github.com/certhook/certhook/pkg/delegation"
 )
 
@@ -27,11 +32,31 @@ func (g *Guide) checkChallenge(ctx context.Context, p Plan, _ *ground) Finding {
 		f.Status = Missing
 	}
 	f.Detail, f.Notes = v.Reason, v.Notes
+	if v.Cause != nil {
+		f.Detail, f.Cause = strings.TrimSuffix(v.Reason, v.Cause.Error())+brief(v.Cause), v.Cause.Error()
+	}
+	if v.Status == delegation.Wrong && len(v.Chain) == 0 && g.exists(ctx, p.Target.Challenge) {
+		f.Notes = append(f.Notes, fmt.Sprintf("a DNS provider that flattens CNAMEs, or proxies the name, shows none: if yours lists one at %s, turn that off for it", p.Target.Challenge))
+	}
 	f.Source = source(v.Source == delegation.Resolvers, v.Plain)
 	f.Lagging = v.Lagging
 	f.failing(v.Failing)
 	f.hears(delegation.Heard(ctx, g.Panel, p.Target, v), p.Target.Challenge, "CNAME")
 	return f
+}
+
+// exists reports whether an authoritative server knows of a name, whatever stands there.
+func (g *Guide) exists(ctx context.Context, name string) bool {
+	zone, err := g.DNS.Zone(ctx, authority.Registered(name))
+	if err != nil {
+		return false
+	}
+	for _, said := range g.DNS.QueryEveryone(ctx, zone, name, dns.TypeTXT) {
+		if slices.ContainsFunc(said.Answers, func(a authority.Answer) bool { return a.Err == nil && a.Msg.Rcode == dns.RcodeSuccess }) {
+			return true
+		}
+	}
+	return false
 }
 
 // source says who told.

@@ -21,8 +21,11 @@ func worst(what string, views []view) Finding {
 		return sum
 	}
 	fine, unknown := 0, 0
-	var told []string
+	var told, causes []string
 	for _, v := range views {
+		if v.Cause != "" {
+			causes = append(causes, v.Cause)
+		}
 		if v.Fine() {
 			fine++
 		}
@@ -45,6 +48,7 @@ func worst(what string, views []view) Finding {
 	}
 	return Finding{
 		Status: Unknown,
+		Cause:  strings.Join(causes, "\n"),
 		Detail: fmt.Sprintf("the servers differ about %s, and a CA may ask any of them: %s", what, differ),
 		Advice: "have all servers say the same; if it was changed just now, look again in a while",
 	}

@@ -102,7 +102,7 @@ type Finding struct {
 	Status   Status             `json:"status"`
 	Accepted bool               `json:"accepted,omitempty"` // Open, and the settings say that this is all right
 	Detail   string             `json:"detail"`             // one phrase: what was found
-	Cause    string             `json:"cause,omitempty"`    // of Unknown: all that went wrong, a line for each server
+	Cause    string             `json:"cause,omitempty"`    // all that went wrong on the way, where Detail ends with the gist of it
 	Advice   string             `json:"advice,omitempty"`   // one phrase: what to do about it
 	Notes    []string           `json:"notes,omitempty"`    // what is odd and changes nothing
 	Lagging  []resolver.Laggard `json:"lagging,omitempty"`  // servers that do not show it yet

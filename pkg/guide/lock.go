@@ -46,11 +46,11 @@ func (g *Guide) checkCAA(ctx context.Context, p Plan, gr *ground) Finding {
 		f.Records, _, _ = p.lockRecords(s, gr)
 	}
 	if err != nil {
-		f.Status, f.Detail = Unknown, fmt.Sprintf("cannot tell whether CAA records allow it: %v", err)
+		what := "cannot tell whether CAA records allow it"
 		if e, ok := errors.AsType[*caa.Error](err); ok && e.Refused {
-			f.Detail = fmt.Sprintf("the servers fail when asked for CAA records, and a CA does not issue then: %v", err)
+			what = "the servers fail when asked for CAA records, and a CA does not issue then"
 		}
-		return f
+		return f.undecided(what, err)
 	}
 	f = f.with(g.judgeViews(p, s, gr))
 	f.Source = source(s.Resolvers, s.Plain)
@@ -69,9 +69,11 @@ func (g *Guide) judgeViews(p Plan, s caa.Set, gr *ground) Finding {
 	}
 	var views []view
 	for _, v := range s.Views {
-		f := Finding{Status: Unknown, Detail: fmt.Sprintf("cannot tell: %v", v.Err)}
+		var f Finding
 		if v.Err == nil {
 			f = g.judgeSet(p, v.Set, gr)
+		} else {
+			f = f.undecided("cannot tell", v.Err)
 		}
 		views = append(views, view{v.Servers, f})
 	}

@@ -63,7 +63,7 @@ func (p Plan) route(own, gateway both, add, replace string) Finding {
 		if len(gateway.addrs) > 0 {
 			break
 		}
-		f.Detail = fmt.Sprintf("ok (CNAME, target does not resolve): %s is a CNAME to %s", p.Name, p.Gateway)
+		f.Detail += " (target does not resolve)"
 		f.Notes = append(f.Notes, fmt.Sprintf("%s has no address: %s", p.Gateway, gateway.why()))
 		if p.Method == TLSALPN01 {
 			f.Status = Wrong
@@ -76,18 +76,17 @@ func (p Plan) route(own, gateway both, add, replace string) Finding {
 	case errors.Is(own.err, errCircle):
 		f.Status, f.Detail, f.Advice = Wrong, own.err.Error(), replace
 	case own.err != nil && len(own.addrs) == 0:
-		f.Status, f.Detail = Unknown, fmt.Sprintf("cannot tell what stands at %s: %v", p.Name, own.err)
+		return f.undecided("cannot tell what stands at "+p.Name, own.err)
 	case own.empty():
 		f.Status, f.Detail = Missing, fmt.Sprintf("there is neither a CNAME nor an address at %s", p.Name)
 		f.Advice = add
 	case len(own.addrs) > 0 && within(own.addrs, gateway.addrs):
 		f.Detail = fmt.Sprintf("%s has addresses of %s", p.Name, p.Gateway)
 		if own.err != nil { // of the other family, which clients and CAs may prefer
-			f.Status, f.Detail = Unknown, fmt.Sprintf("%s, and whether it has others cannot be told: %v", f.Detail, own.err)
+			return f.undecided(f.Detail+", and whether it has others cannot be told", own.err)
 		}
 	case gateway.err != nil:
-		f.Status = Unknown
-		f.Detail = fmt.Sprintf("%s has the addresses %s, and those of %s cannot be told: %v", p.Name, strings.Join(own.addrs, ", "), p.Gateway, gateway.err)
+		return f.undecided(fmt.Sprintf("%s has the addresses %s, and those of %s cannot be told", p.Name, strings.Join(own.addrs, ", "), p.Gateway), gateway.err)
 	default:
 		f.Status, f.Detail = Wrong, fmt.Sprintf("%s leads to %s, not to %s", p.Name, own.where(), p.Gateway)
 		f.Advice = replace
@@ -190,7 +189,7 @@ func (b both) led(to string) bool { return slices.Contains(b.chain, to) }
 
 func (b both) why() string {
 	if b.err != nil {
-		return b.err.Error()
+		return brief(b.err)
 	}
 	return "there is neither an A nor an AAAA record"
 }
@@ -259,7 +258,7 @@ func (p Plan) says(s sight, add, replace string) Finding {
 	}
 	switch {
 	case s.err != nil:
-		f.Status, f.Detail = Unknown, fmt.Sprintf("cannot tell what stands at %s: %v", p.TXTName, s.err)
+		return f.undecided("cannot tell what stands at "+p.TXTName, s.err)
 	case found && len(s.lacking) > 0:
 		// A gateway takes the first answer that it gets.
 		f.Status, f.Detail = Missing, fmt.Sprintf("not every resolver shows the TXT at %s", p.TXTName)
