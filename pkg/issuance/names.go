@@ -1,5 +1,12 @@
 package issuance
 
+import (
+	"slices"
+
+	"github.com/certhook/certhook/pkg/caa"
+	"github.com/certhook/certhook/pkg/certbot"
+)
+
 // Names lists the names that are renewed here at the CA, wildcards with their "*."; those of lineages that cannot be read
 // are left out.
 func (i *Issuer) Names() []string {
@@ -11,4 +18,20 @@ func (i *Issuer) Names() []string {
 		}
 	}
 	return names
+}
+
+// shared lets a question about CAA records ask for both methods, in dnsguide's order, where certbot renews the domain or
+// its wildcard with the same account by hooks: a record that names one method alone refuses the other's orders.
+func (i *Issuer) shared(q caa.Question) caa.Question {
+	lineages, _ := certbot.Lineages(i.CertbotDir) // what cannot be read cannot be renewed either
+	for _, l := range lineages {
+		named := slices.Contains(l.Names, q.Domain) || slices.Contains(l.Names, "*."+q.Domain)
+		if !named || l.Authenticator != "manual" || !l.At(i.Server) {
+			continue
+		}
+		if a, err := certbot.AccountFor(i.CertbotDir, i.Server, l.Names); err == nil && a.URI == q.Account {
+			q.Method, q.Methods = "dns-01", []string{Method}
+		}
+	}
+	return q
 }

@@ -81,14 +81,14 @@ func (i *Issuer) prescribeSite(ctx context.Context, t terms, s site) (Prescripti
 		lets += " and *." + s.domain
 	}
 	p.Records = append(p.Records, newLine(line, fmt.Sprintf("lets this ACME account have certificates %s; made once (%s)", lets, t.experimental())))
-	q := t.question(s.domain, false)
+	q := i.shared(t.question(s.domain, false))
 	set, err := caa.Lookup(ctx, i.DNS, i.Panel, s.domain)
 	if set.CNAME != "" {
 		p.Notes = append(p.Notes, "the CAA record is left out: "+q.Advice(set, caa.Evaluate(q, set)))
 		return p, nil
 	}
 	for _, line := range q.Records(set, false) {
-		p.Records = append(p.Records, newLine(line, fmt.Sprintf("lets nobody but this ACME account have certificates for %s and all names below, by %s", s.domain, t.experimental())))
+		p.Records = append(p.Records, newLine(line, fmt.Sprintf("lets nobody but this ACME account have certificates for %s and all names below (%s)", s.domain, t.experimental())))
 	}
 	if err != nil {
 		p.Notes = append(p.Notes, fmt.Sprintf("which CAA records stand at %s and above it today cannot be told, so that more may be needed beside this one where there is an issuewild: %v", s.domain, oneLine(err)))
