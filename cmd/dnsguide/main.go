@@ -29,7 +29,8 @@ func newApp(environ []string) *cli.App {
 		"dnsguide verify -d svc.example.com            whether it stands\n" +
 		"dnsguide verify --from-certbot --mode wait    until it stands, for all that certbot renews"
 	app.Description = "The challenge CNAME leads the CA to the alias zone, the CAA record keeps other ACME accounts\n" +
-		"out. Both are made once, by whoever may change the zone: this machine cannot."
+		"out. Both are made once, by whoever may change the zone: this machine cannot. So is the TXT\n" +
+		"of dns-persist-01, with which the experimental persist-issue does without any CNAME."
 	app.CustomAppHelpTemplate = appHelp
 	app.Commands = []*cli.Command{recordsCommand(environ), verifyCommand(environ), accountCommand(environ), scopeCommand(environ), explainCommand(environ)}
 	for _, c := range app.Commands {

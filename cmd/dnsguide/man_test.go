@@ -22,6 +22,9 @@ func TestManPage(t *testing.T) {
 **/etc/letsencrypt/accounts**, **/etc/letsencrypt/renewal**
 : where certbot's ACME account and its certificates' names are read
 
+**/var/lib/certhook/accounts**, **/var/lib/certhook/renewal**
+: where those of persist-issue are read
+
 # EXAMPLES
 
 Print what to create, as a zone file to import, for all that certbot renews by manual hooks:
@@ -32,12 +35,16 @@ Have an installation wait until somebody has created it, for half an hour at mos
 
 	dnsguide verify -d svc.example.com --mode wait --timeout 30m
 
+Print what persist-issue needs for a name and its wildcard, for an account that need not be on this machine:
+
+	dnsguide records --challenge dns-persist-01 --account-uri URI -d svc.example.com -d '*.svc.example.com'
+
 Ask why a challenge is not seen:
 
 	dnsguide explain _acme-challenge.svc.example.com
 
 # SEE ALSO
 
-**auth-hook**(8), **cleanup-hook**(8), **certbot**(1)
+**auth-hook**(8), **cleanup-hook**(8), **persist-issue**(8), **certbot**(1)
 `)
 }

@@ -22,7 +22,9 @@ func recordsCommand(environ []string) *cli.Command {
 		Description: "Prints what to create, above each record what it is for, and changes nothing. What cannot stand where\n" +
 			"it is to (beside a CNAME, say) is left out, and so is the CAA as long as certbot has no account: a\n" +
 			"comment says why and names the ways out; of --zonefile, at the top. That alone is exit status 0.\n" +
-			"4 says that a lineage of certbot's cannot be read, so that names may be missing.",
+			"4 says that a lineage of certbot's cannot be read, so that names may be missing.\n" +
+			"Of dns-persist-01, which is experimental, each record says for which draft it is: 01 is made of the\n" +
+			"account's URI, 02 takes its key's thumbprint and the CA's prefix besides.",
 		Flags: planFlags(
 			&cli.BoolFlag{Name: "zonefile", DisableDefaultText: true, Usage: "print a zone file to import"},
 		),

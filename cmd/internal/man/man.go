@@ -128,6 +128,7 @@ var HookKeys = []string{
 var GuideKeys = []string{
 	"ACME_CHALLENGE_*", "DNS_RESOLVERS", "DNS_SETUP_*", "DNS_WEBHOOK_*", "ALLOW_MISSING_CAA", "CHALLENGE_TYPE",
 	"ACME_SERVER", "ACME_STAGING", "ISSUER_DOMAIN_NAME", "CERTBOT_CONFIG_DIR", "GATEWAY_DOMAIN", "TXT_PREFIX", "DSTACK_*",
+	"PERSIST_ACCOUNT", "PERSIST_DRAFT", "PERSIST_UNTIL", "CERTHOOK_STATE_DIR",
 }
 
 // ApplyKeys are the settings that haproxy-apply takes.
