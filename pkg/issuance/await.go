@@ -9,18 +9,20 @@ import (
 const (
 	firstPause = time.Second
 	mostPause  = 15 * time.Second
+
+	leastLook = 250 * time.Millisecond // that a look is given
 )
 
 // await looks until a look says that it is done, and reports whether one did. Before each pause the deadline is looked
-// at; the pause is cut to what is left, and leaves the next look the time that the one before has taken. There is one
-// look at least. ctx bounds a look.
+// at; the pause is cut to what is left, and leaves the next look the time that the one before has taken, and a little
+// at least. There is one look in any case. ctx bounds a look.
 func await(ctx context.Context, deadline time.Time, look func(context.Context) (done bool)) bool {
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		begun := time.Now()
 		if look(ctx) {
 			return true
 		}
-		took := time.Since(begun)
+		took := max(leastLook, time.Since(begun))
 		if !sleep(ctx, min(pause, time.Until(deadline)-took)) {
 			return false
 		}

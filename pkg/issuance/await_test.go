@@ -40,7 +40,7 @@ func TestSelfCheckKeepsToHalfOfTheTime(t *testing.T) {
 				if took > tc.want {
 					t.Errorf("took %v with %d looks, want %v at most", took, looks, tc.want)
 				}
-				if rest := tc.want - took; rest > tc.look+tc.look {
+				if rest := tc.want - took; rest > 2*max(tc.look, leastLook) {
 					t.Errorf("gave up %v before its time", rest)
 				}
 				if looks == 0 || (tc.lowered == "") != (said.Len() == 0) || !strings.Contains(said.String(), tc.lowered) {

@@ -51,7 +51,7 @@ type renewalInfo struct {
 // Bounds of how often a CA is asked (RFC 9773, section 4.3.1).
 const (
 	soonest = time.Minute
-	latest  = 24 * time.Hour
+	rarest  = 24 * time.Hour
 	usually = 6 * time.Hour
 )
 
@@ -159,5 +159,5 @@ func readRenewalInfo(id string, body []byte, after time.Duration, now time.Time)
 	if after == 0 {
 		after = usually
 	}
-	return &renewalInfo{ID: id, Start: said.Window.Start, End: said.Window.End, Again: now.Add(min(max(after, soonest), latest))}, nil
+	return &renewalInfo{ID: id, Start: said.Window.Start, End: said.Window.End, Again: now.Add(min(max(after, soonest), rarest))}, nil
 }

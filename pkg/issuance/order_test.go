@@ -92,6 +92,20 @@ func TestRecordThatComesLate(t *testing.T) {
 	}
 }
 
+// What one look has seen the next one, which nobody answers any more, does not make unseen.
+func TestServersThatFallSilent(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, acmetest.Options{})
+	uri := s.register()
+	s.Add(zone, fmt.Sprintf(`_validation-persist.p.example.com 300 IN TXT "letsencrypt.org; accounturi=%s"`, uri))
+	s.Patience = 4 * time.Second
+	time.AfterFunc(500*time.Millisecond, func() { s.server.SetDead(true) })
+	_, err := s.Issue(t.Context(), "p.example.com", pair, false)
+	if said := s.said.take(); err == nil || !strings.Contains(said, "does not cover the wildcard") {
+		t.Errorf("error %v, said: %s", err, said)
+	}
+}
+
 // A CAA record that forbids the method is named.
 func TestForbiddenByCAA(t *testing.T) {
 	s := newScene(t, acmetest.Options{})

@@ -31,7 +31,7 @@ func (i *Issuer) selfCheck(ctx context.Context, t terms, names []string, deadlin
 	}
 	var found []sighting
 	missing := func(ctx context.Context) int {
-		found = i.look(ctx, t, names)
+		found = latest(found, i.look(ctx, t, names))
 		n := 0
 		for _, s := range found {
 			if !s.verdict.OK {
@@ -51,6 +51,16 @@ func (i *Issuer) selfCheck(ctx context.Context, t terms, names []string, deadlin
 		i.Log.Warn(text)
 	}
 	return found
+}
+
+// latest is what is known after another look: what that could not tell, the one before may have.
+func latest(before, now []sighting) []sighting {
+	for n := range before {
+		if now[n].err != nil && before[n].err == nil {
+			now[n] = before[n]
+		}
+	}
+	return now
 }
 
 // waitFor looks until nothing is missing any more, and says when it cannot wait for as long as it is set to.

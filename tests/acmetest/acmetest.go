@@ -57,6 +57,7 @@ type Server struct {
 	logs     *buffer
 	mu       sync.Mutex
 	requests []Request
+	observe  func(r Request, answered bool)
 }
 
 // Request is one HTTP request that the server got.
@@ -155,13 +156,27 @@ const directoryPath = "/directory"
 func (s *Server) record(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		s.requests = append(s.requests, Request{time.Now(), r.Method, r.URL.Path})
+		this, observe := Request{time.Now(), r.Method, r.URL.Path}, s.observe
+		s.requests = append(s.requests, this)
 		s.mu.Unlock()
+		if observe == nil {
+			observe = func(Request, bool) {}
+		}
 		if r.URL.Path == directoryPath {
 			r.URL.Path = wfe.DirectoryPath
 		}
+		observe(this, false)
 		next.ServeHTTP(w, r)
+		observe(this, true)
 	})
+}
+
+// Observe has a function called with each request from now on: before the server works on it, and after it has, before
+// the answer is on its way. A nil one ends that.
+func (s *Server) Observe(observe func(r Request, answered bool)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.observe = observe
 }
 
 // Requests returns every request so far.
