@@ -73,6 +73,9 @@ func (p *planner) readPersist(ctx context.Context, names []string) error {
 	p.readUsers()
 	method, others := p.methods()
 	if method != guide.DNSPersist01 && !slices.Contains(others, guide.DNSPersist01) {
+		if p.include[guide.ValidationTXT] {
+			return fault.Errorf(fault.Usage, "--include %s is for --challenge %s or %s", guide.ValidationTXT, config.ChallengePersist, config.ChallengeBoth)
+		}
 		return nil
 	}
 	v := &validation{wild: map[string]bool{}}

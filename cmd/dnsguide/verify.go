@@ -70,7 +70,7 @@ func verify(c *cli.Context, j *job) error {
 	if err := show.end(results); err != nil {
 		return err
 	}
-	for _, line := range guide.Accepted(results) {
+	for _, line := range append(guide.Accepted(results), guide.Warnings(results)...) {
 		fmt.Fprintf(c.App.ErrWriter, "%s: warning: %s\n", c.App.Name, line)
 	}
 	err := errors.Join(guide.Err(results), j.unread)

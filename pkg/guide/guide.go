@@ -104,6 +104,7 @@ type Finding struct {
 	Detail   string             `json:"detail"`             // one phrase: what was found
 	Cause    string             `json:"cause,omitempty"`    // all that went wrong on the way, where Detail ends with the gist of it
 	Advice   string             `json:"advice,omitempty"`   // one phrase: what to do about it
+	Warning  string             `json:"warning,omitempty"`  // one phrase: what is fine now and will not be soon
 	Notes    []string           `json:"notes,omitempty"`    // what is odd and changes nothing
 	Lagging  []resolver.Laggard `json:"lagging,omitempty"`  // servers that do not show it yet
 	Source   Source             `json:"source,omitempty"`

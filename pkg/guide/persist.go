@@ -162,15 +162,13 @@ func (g *Guide) checkValidation(ctx context.Context, p Plan, gr *ground) Finding
 // judgeValidation is what the records that some servers show come to.
 func (p Plan) judgeValidation(seen persist.View, owner string, now time.Time) (f Finding) {
 	if seen.Err != nil {
-		return Finding{Status: Unknown, Detail: fmt.Sprintf("cannot tell: %v", seen.Err)}
+		return f.undecided("cannot tell", seen.Err)
 	}
 	switch v := p.bestVerdict(seen, now); {
 	case v.OK:
 		f.Status, f.Detail = OK, fmt.Sprintf("%s lets the account have certificates for %s", owner, p.Name)
 		f.Notes = others(v)
-		if note := ending(v.Until, now); note != "" {
-			f.Notes = append(f.Notes, note)
-		}
+		f.Warning = ending(v.Until, now)
 	case !slices.ContainsFunc(v.Reasons, func(r persist.Reason) bool { return !r.Foreign }):
 		f.Status, f.Detail = Missing, fmt.Sprintf("there is no TXT of %s at %s", p.Validation.Issuers[0], owner)
 	case !p.knowsAccount():

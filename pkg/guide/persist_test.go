@@ -130,6 +130,7 @@ func TestCheckValidation(t *testing.T) {
 		detail  string
 		advice  string
 		notes   string
+		warning string
 		lagging []string
 		quiet   bool // no resolver hears of the record
 	}{
@@ -142,8 +143,8 @@ func TestCheckValidation(t *testing.T) {
 		{name: "a wildcard that it covers", of: "*." + domain, zone: []string{txt(persistValue + "; policy=wildcard")}, status: OK},
 		{name: "a wildcard's counts for the base", zone: []string{txt(persistValue + "; policy=wildcard")}, status: OK},
 		{name: "expired", zone: []string{txt(until(-time.Hour))}, status: Wrong, detail: "expired", quiet: true},
-		{name: "ends soon", zone: []string{txt(until(5*24*time.Hour + time.Hour))}, status: OK, notes: "in 5 days"},
-		{name: "ends in hours", zone: []string{txt(until(5*time.Hour + time.Minute))}, status: OK, notes: "in 5 hours"},
+		{name: "ends soon", zone: []string{txt(until(5*24*time.Hour + time.Hour))}, status: OK, warning: "in 5 days"},
+		{name: "ends in hours", zone: []string{txt(until(5*time.Hour + time.Minute))}, status: OK, warning: "in 5 hours"},
 		{name: "one ends soon, another does not", zone: []string{txt(until(time.Hour)), txt(persistValue)}, status: OK},
 		{name: "hashed for an older draft", zone: []string{txt("letsencrypt.org; accounturi=https://ca.example/h/sha-256/" + strings.Repeat("a", 43))}, status: Wrong, detail: "draft -02", quiet: true},
 		{
@@ -206,8 +207,8 @@ func TestCheckValidation(t *testing.T) {
 				t.Errorf("got %+v", f)
 			}
 			notes := strings.Join(f.Notes, "\n")
-			if !strings.Contains(notes, tt.notes) || tt.notes != "in 5 days" && strings.Contains(notes, "days") {
-				t.Errorf("notes %q", notes)
+			if !strings.Contains(notes, tt.notes) || !strings.Contains(f.Warning, tt.warning) || (f.Warning == "") != (tt.warning == "") {
+				t.Errorf("notes %q, warning %q", notes, f.Warning)
 			}
 			var lagging []string
 			for _, l := range laggards(f) {

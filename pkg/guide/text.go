@@ -123,6 +123,9 @@ func (f Finding) More(verbose bool) []string {
 	for _, l := range f.Lagging {
 		lines = append(lines, fmt.Sprintf("lagging: %s %s", l.Server, l.Says))
 	}
+	if f.Warning != "" {
+		lines = append(lines, "warning: "+f.Warning)
+	}
 	for _, n := range f.Notes {
 		lines = append(lines, "note: "+n)
 	}

@@ -60,6 +60,19 @@ func Accepted(results []Result) []string {
 	return lines
 }
 
+// Warnings lists what is fine now and will not be soon, a line each.
+func Warnings(results []Result) []string {
+	var lines []string
+	for _, r := range results {
+		for _, f := range r.Findings {
+			if line := fmt.Sprintf("%s: %s", r.Name, f.Warning); f.Warning != "" {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
 func count(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one

@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/certhook/certhook/tests/lab"
 )
@@ -67,8 +69,16 @@ func TestGuidePersist(t *testing.T) {
 	p.guide(0, append([]string{"verify", "--challenge", "both"}, names...)...)
 	p.run(0, "renew", "--force")
 
-	// Another account's record is none, and so is one that has expired.
+	// One that ends soon is warned about.
 	p.World.Remove(lab.ProductionZone, want[1])
+	ends := strings.Replace(want[1], "wildcard", fmt.Sprintf("wildcard; persistUntil=%d", time.Now().Add(10*24*time.Hour+time.Hour).Unix()), 1)
+	p.World.Add(lab.ProductionZone, ends)
+	if r := p.guide(0, append([]string{"verify", "--challenge", "both"}, names...)...); !strings.Contains(r.Stderr, "(persistUntil), in 10 days") {
+		t.Errorf("one that ends soon: %v", r)
+	}
+	p.World.Remove(lab.ProductionZone, ends)
+
+	// Another account's record is none, and so is one that has expired.
 	p.World.Add(lab.ProductionZone, strings.Replace(want[1], uri, uri+"0", 1))
 	if r := p.guide(3, append([]string{"verify"}, names...)...); !strings.Contains(r.Stdout, "it is for another account (expected "+uri+", it has "+uri+"0)") {
 		t.Errorf("another account's: %v", r)
