@@ -80,7 +80,7 @@ func (p *planner) readPersist(ctx context.Context, names []string) error {
 	}
 	v := &validation{wild: map[string]bool{}}
 	v.Issuers, v.Until, v.Draft = p.issuers, p.s.Persist.Until, persist.Draft(p.s.Persist.Draft)
-	if !v.Until.IsZero() && v.Until.Before(time.Now()) {
+	if p.c.Command.Name == "records" && guide.Ended(v.Until, time.Now()) {
 		return fault.Errorf(fault.Usage, "PERSIST_UNTIL lies in the past, so that no CA would take a record with it").
 			WithHint("give it a later time, or none")
 	}

@@ -67,6 +67,9 @@ func (p Plan) validationRecord() (Record, error) {
 		return Record{}, errors.New(why)
 	}
 	v := p.Validation
+	if Ended(v.Until, time.Now()) {
+		return Record{}, fmt.Errorf("there is none to add, since new ones are to end on %s (PERSIST_UNTIL)", v.Until.UTC().Format(time.DateOnly))
+	}
 	line, err := persist.Record{
 		Issuer: v.Issuers[0], Account: v.accountURI(p.Domain, p.CAA.Accounts[0]), Wildcard: v.Wildcard, Until: v.Until, Draft: v.Draft,
 	}.Line(p.Domain)
@@ -110,19 +113,20 @@ func beside(r Record, to string) string {
 	return fmt.Sprintf("%s is a CNAME to %s: if that is yours, add %s, or else remove the CNAME and add %s", r.Name, to, moved.Line(), r.Line())
 }
 
-// ending warns of a record that ends soon or has ended, "" where there is no hurry.
+// Ended reports whether a record with that end has no use any more.
+func Ended(until, now time.Time) bool { return !until.IsZero() && until.Before(now) }
+
+// ending warns of a record that ends soon, "" where there is no hurry.
 func ending(until, now time.Time) string {
-	day := until.UTC().Format(time.DateOnly)
-	switch left := until.Sub(now); {
-	case until.IsZero() || left > soon:
+	left := until.Sub(now)
+	if until.IsZero() || left > soon {
 		return ""
-	case left < 0:
-		return fmt.Sprintf("the record ended on %s (persistUntil): CAs refuse it", day)
-	case left < 48*time.Hour:
-		return fmt.Sprintf("the record ends on %s (persistUntil), in %d hours: put one with a later end beside it before", day, int(left.Hours()))
-	default:
-		return fmt.Sprintf("the record ends on %s (persistUntil), in %d days: put one with a later end beside it before", day, int(left.Hours()/24))
 	}
+	in := fmt.Sprintf("%d days", int(left.Hours()/24))
+	if left < 48*time.Hour {
+		in = fmt.Sprintf("%d hours", int(left.Hours()))
+	}
+	return fmt.Sprintf("the record ends on %s (persistUntil), in %s: put one with a later end beside it before", until.UTC().Format(time.DateOnly), in)
 }
 
 // checkValidation looks whether a record lets the account have a certificate for the name, as Boulder decides it.

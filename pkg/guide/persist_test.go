@@ -145,6 +145,14 @@ func TestCheckValidation(t *testing.T) {
 		{name: "expired", zone: []string{txt(until(-time.Hour))}, status: Wrong, detail: "expired", quiet: true},
 		{name: "ends soon", zone: []string{txt(until(5*24*time.Hour + time.Hour))}, status: OK, warning: "in 5 days"},
 		{name: "ends in hours", zone: []string{txt(until(5*time.Hour + time.Minute))}, status: OK, warning: "in 5 hours"},
+		{
+			name: "new ones have ended", zone: []string{txt(persistValue)}, status: OK,
+			plan: func(p *Plan) { p.Validation.Until = time.Now().Add(-time.Hour) },
+		},
+		{
+			name: "not there, and new ones have ended", status: Missing, advice: "PERSIST_UNTIL", quiet: true,
+			plan: func(p *Plan) { p.Validation.Until = time.Now().Add(-time.Hour) },
+		},
 		{name: "one ends soon, another does not", zone: []string{txt(until(time.Hour)), txt(persistValue)}, status: OK},
 		{name: "hashed for an older draft", zone: []string{txt("letsencrypt.org; accounturi=https://ca.example/h/sha-256/" + strings.Repeat("a", 43))}, status: Wrong, detail: "draft -02", quiet: true},
 		{
