@@ -121,18 +121,19 @@ func TestCheckValidation(t *testing.T) {
 		return fmt.Sprintf("%s; persistUntil=%d", persistValue, time.Now().Add(d).Unix())
 	}
 	tests := []struct {
-		name    string
-		of      string // domain unless said
-		zone    []string
-		prepare func(*scene)
-		plan    func(*Plan)
-		status  Status
-		detail  string
-		advice  string
-		notes   string
-		warning string
-		lagging []string
-		quiet   bool // no resolver hears of the record
+		name      string
+		of        string // domain unless said
+		zone      []string
+		prepare   func(*scene)
+		plan      func(*Plan)
+		status    Status
+		detail    string
+		advice    string
+		notes     string
+		warning   string
+		lagging   []string
+		quiet     bool // no resolver hears of the record
+		unwritten bool // there is none to be created
 	}{
 		{name: "there", zone: []string{txt(persistValue)}, status: OK, notes: "draft -01 of dns-persist-01, which is experimental"},
 		{name: "not there", status: Missing, detail: "there is no TXT of letsencrypt.org", advice: "add " + persistLine, quiet: true},
@@ -146,11 +147,11 @@ func TestCheckValidation(t *testing.T) {
 		{name: "ends soon", zone: []string{txt(until(5*24*time.Hour + time.Hour))}, status: OK, warning: "in 5 days"},
 		{name: "ends in hours", zone: []string{txt(until(5*time.Hour + time.Minute))}, status: OK, warning: "in 5 hours"},
 		{
-			name: "new ones have ended", zone: []string{txt(persistValue)}, status: OK,
+			name: "new ones have ended", zone: []string{txt(persistValue)}, status: OK, unwritten: true,
 			plan: func(p *Plan) { p.Validation.Until = time.Now().Add(-time.Hour) },
 		},
 		{
-			name: "not there, and new ones have ended", status: Missing, advice: "PERSIST_UNTIL", quiet: true,
+			name: "not there, and new ones have ended", status: Missing, advice: "PERSIST_UNTIL", quiet: true, unwritten: true,
 			plan: func(p *Plan) { p.Validation.Until = time.Now().Add(-time.Hour) },
 		},
 		{name: "one ends soon, another does not", zone: []string{txt(until(time.Hour)), txt(persistValue)}, status: OK},
@@ -186,9 +187,9 @@ func TestCheckValidation(t *testing.T) {
 		{name: "a server is dead", zone: []string{txt(persistValue)}, prepare: func(s *scene) { s.production[0].SetDead(true) }, status: OK, notes: "ns1.example.com does not answer"},
 		{name: "resolvers alone", zone: []string{txt(persistValue)}, prepare: (*scene).block, status: OK},
 		{name: "nobody", zone: []string{txt(persistValue)}, prepare: func(s *scene) { s.block(); s.resolvers[0].Close() }, status: Unknown},
-		{name: "no account, and none there", plan: func(p *Plan) { p.CAA.Accounts, p.CAA.Problem = nil, "run certbot register" }, status: Missing, advice: "run certbot register", quiet: true},
-		{name: "no account, and one there", zone: []string{txt(persistValue)}, plan: func(p *Plan) { p.CAA.Accounts, p.CAA.Problem = nil, "run certbot register" }, status: Unknown, advice: "run certbot register", quiet: true},
-		{name: "one of several accounts", zone: []string{txt(persistValue)}, plan: func(p *Plan) { p.CAA.Accounts = []string{other, account} }, status: OK},
+		{name: "no account, and none there", plan: func(p *Plan) { p.CAA.Accounts, p.CAA.Problem = nil, "run certbot register" }, status: Missing, advice: "run certbot register", quiet: true, unwritten: true},
+		{name: "no account, and one there", zone: []string{txt(persistValue)}, plan: func(p *Plan) { p.CAA.Accounts, p.CAA.Problem = nil, "run certbot register" }, status: Unknown, advice: "run certbot register", quiet: true, unwritten: true},
+		{name: "one of several accounts", zone: []string{txt(persistValue)}, plan: func(p *Plan) { p.CAA.Accounts = []string{other, account} }, status: OK, unwritten: true},
 		{name: "another name of the CA", zone: []string{txt("ca.example; accounturi=" + account)}, plan: func(p *Plan) { p.Validation.Issuers = []string{"letsencrypt.org", "ca.example"} }, status: OK},
 	}
 	for _, tt := range tests {
@@ -217,6 +218,10 @@ func TestCheckValidation(t *testing.T) {
 			notes := strings.Join(f.Notes, "\n")
 			if !strings.Contains(notes, tt.notes) || !strings.Contains(f.Warning, tt.warning) || (f.Warning == "") != (tt.warning == "") {
 				t.Errorf("notes %q, warning %q", notes, f.Warning)
+			}
+			// The webhook is told what to create, whatever stands there.
+			if (len(f.Records) == 0) != tt.unwritten {
+				t.Errorf("records %+v", f.Records)
 			}
 			var lagging []string
 			for _, l := range laggards(f) {
