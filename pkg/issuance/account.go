@@ -97,6 +97,10 @@ func (i *Issuer) certbots(uri string) (Account, error) {
 		return Account{}, fault.Errorf(fault.Usage, "neither persist-issue nor certbot has the ACME account %s at %s", uri, i.Server).
 			WithHint("correct PERSIST_ACCOUNT, or take it out of the settings")
 	}
+	if i.Choice == Certbot {
+		_, err := certbot.AccountFor(i.CertbotDir, i.Server, nil)
+		return Account{}, err
+	}
 	return Account{}, fault.Errorf(fault.Usage, "%w at %s", errNoAccount, i.Server).WithHint("run: persist-issue register")
 }
 

@@ -44,6 +44,8 @@ type Issuer struct {
 	// Patience is how long to wait for a record that is not seen; 0 looks once, negative not at all. Settle is how long
 	// to wait besides once such a record has appeared.
 	Patience, Settle time.Duration
+	// Memory is how long a CA may go on seeing what stood at a name before.
+	Memory time.Duration
 
 	HTTP      *http.Client // nil for the default one
 	UserAgent string

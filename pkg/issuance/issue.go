@@ -126,7 +126,7 @@ func (i *Issuer) bring(ctx context.Context, l *Lineage, force bool, start time.T
 	if i.Profile != "" {
 		l.Profile = i.Profile
 	}
-	m, t, err := i.order(ctx, a, l.Names, l.Profile, start)
+	m, t, found, err := i.order(ctx, a, l.Names, l.Profile, start)
 	if err != nil {
 		return o, err
 	}
@@ -136,6 +136,10 @@ func (i *Issuer) bring(ctx context.Context, l *Lineage, force bool, start time.T
 		return o, err
 	}
 	o.Issued, o.Serial, o.NotAfter, o.Method = true, serial(leaf), leaf.NotAfter, t.experimental()
+	i.Log.Info("issued", "lineage", l.Name, "names", strings.Join(l.Names, " "), "serial", o.Serial, "account", a.URI, "method", o.Method)
+	for _, text := range t.endBefore(found, leaf.NotAfter) {
+		i.Log.Warn(text)
+	}
 	return o, nil
 }
 

@@ -26,27 +26,26 @@ type material struct {
 	key   []byte // PEM
 }
 
-// order gets a certificate for names. start is when its time began.
-func (i *Issuer) order(ctx context.Context, a Account, names []string, profile string, start time.Time) (material, terms, error) {
+// order gets a certificate for names. start is when its time began. found is what the self-check has seen.
+func (i *Issuer) order(ctx context.Context, a Account, names []string, profile string, start time.Time) (m material, t terms, found []sighting, err error) {
 	c := i.dial(a)
-	t, err := i.terms(ctx, c, a)
-	if err != nil {
-		return material{}, t, err
+	if t, err = i.terms(ctx, c, a); err != nil {
+		return m, t, nil, err
 	}
-	found := i.selfCheck(ctx, t, names, start.Add(i.Budget/2))
+	found = i.selfCheck(ctx, t, names, start.Add(i.Budget/2))
 	var options []acme.OrderOption
 	if profile != "" {
 		options = append(options, acme.WithOrderIssuanceProfile(acme.ProfileName(profile)))
 	}
 	o, err := c.client.AuthorizeOrder(ctx, acme.DomainIDs(names...), options...)
 	if err != nil {
-		return material{}, t, c.failed(ctx, err, "the order for %s", strings.Join(names, ", "))
+		return m, t, found, c.failed(ctx, err, "the order for %s", strings.Join(names, ", "))
 	}
-	if err := i.authorize(ctx, c, &t, o, found); err != nil {
-		return material{}, t, err
+	if err = i.authorize(ctx, c, &t, o, found); err != nil {
+		return m, t, found, err
 	}
-	m, err := c.finalize(ctx, o, names)
-	return m, t, err
+	m, err = c.finalize(ctx, o, names)
+	return m, t, found, err
 }
 
 // authorize has the CA look at the records, and returns when it has found all of them good. Every refusal is told.
@@ -115,11 +114,12 @@ func (i *Issuer) compare(ctx context.Context, c *ca, t *terms, raw []byte, found
 	if !t.adopt(offer) {
 		return nil
 	}
-	for _, s := range found {
+	for n := range found {
+		s := &found[n]
 		if s.err == nil {
 			s.verdict = t.judge(s.seen, s.domain, s.wildcard, time.Now())
 		}
-		if text := t.lacks(s); text != "" {
+		if text := t.lacks(*s); text != "" {
 			i.Log.Warn(text)
 		}
 	}

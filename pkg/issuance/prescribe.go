@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/certhook/certhook/pkg/caa"
 	"github.com/certhook/certhook/pkg/fault"
@@ -72,6 +73,9 @@ func (i *Issuer) prescribe(ctx context.Context, t terms, names []string) ([]Pres
 
 func (i *Issuer) prescribeSite(ctx context.Context, t terms, s site) (Prescription, error) {
 	p := Prescription{Domain: s.domain}
+	if !t.until.IsZero() && !t.until.After(time.Now()) {
+		return p, fault.Errorf(fault.Usage, "PERSIST_UNTIL lies in the past, so that no CA would take a record with it").WithHint("give it a later time, or none")
+	}
 	line, err := t.record(s.domain, s.wildcard).Line(s.domain)
 	if err != nil {
 		return p, fault.Errorf(fault.Usage, "the record for %s: %w", s.domain, err)

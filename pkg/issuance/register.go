@@ -79,6 +79,7 @@ func (i *Issuer) enroll(ctx context.Context, l *ledger, at **entry) (Registered,
 	}
 	i.step("known to the CA")
 	(*at).URI = r.URI
+	i.Log.Info("registered", "account", r.URI, "new", r.New, "server", i.Server)
 	if err := i.save(l); err != nil {
 		return Registered{}, fault.Errorf(fault.Usage, "the CA has the account %s, its key is in %q, and the URI cannot be noted beside it: %w", r.URI, l.path, err).
 			WithHint("when the disk is mended, run the same command again: it finds the account by its key")
@@ -113,12 +114,12 @@ func (c *ca) register(ctx context.Context, contact string, b *Binding, known boo
 	account, err := c.client.Register(ctx, wish, acme.AcceptTOS)
 	if errors.Is(err, acme.ErrAccountAlreadyExists) {
 		uri := string(c.client.KID)
-		return uri, dir.Terms, false, c.checkURI(uri)
+		return uri, clean(dir.Terms), false, c.checkURI(uri)
 	}
 	if err != nil {
 		return "", "", false, err
 	}
-	return account.URI, dir.Terms, true, c.checkURI(account.URI)
+	return account.URI, clean(dir.Terms), true, c.checkURI(account.URI)
 }
 
 var errNoBinding = errors.New("the CA asks for an external account binding: give the key id and the key that it has handed out, by ACME_EAB_KID and ACME_EAB_HMAC")

@@ -85,6 +85,10 @@ func (i *Issuer) Rotate(ctx context.Context, names []string, tell func(Rotation)
 	if len(r.Missing) > 0 {
 		return i.notYet(r, l, tell)
 	}
+	// The first order for the new account is not to meet a CA that remembers the name without its record.
+	if i.settle(ctx, i.Memory, "PROPAGATION_SETTLE", start.Add(i.Budget/2)); ctx.Err() != nil {
+		return left(context.Cause(ctx), from, l)
+	}
 	switched := *l
 	switched.Leaving = &leaving{From: from.URI, Names: names}
 	switched.Former = append(slices.Clone(l.Former), entry{URI: from.URI}) // of certbot's, who keeps the key
@@ -231,11 +235,16 @@ func (i *Issuer) fillIn(ctx context.Context, r *Rotation, l *ledger, to Account,
 	if err != nil {
 		return err
 	}
-	for n := range list {
-		for k := range list[n].Records {
-			list[n].Records[k].Note = fmt.Sprintf("of the account %s, which is not used any more: remove it unless somebody else does (%s)", r.From, r.Method)
+	for n, p := range list {
+		p.Notes = nil
+		if i.certbotRenews(p.Domain, r.From) {
+			p.Records = slices.DeleteFunc(p.Records, func(line Line) bool { return line.Type == "CAA" })
+			p.Notes = []string{fmt.Sprintf("the CAA record for %s stays: certbot renews %s by that account", r.From, p.Domain)}
 		}
-		list[n].Notes = nil
+		for k := range p.Records {
+			p.Records[k].Note = fmt.Sprintf("of the account %s, which persist-issue does not use any more: remove it unless somebody else does (%s)", r.From, r.Method)
+		}
+		list[n] = p
 	}
 	r.Remove = list
 	return nil

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/certhook/certhook/pkg/fault"
 	"github.com/certhook/certhook/tests/acmetest"
@@ -228,6 +229,31 @@ func TestRotationWaits(t *testing.T) {
 	s.server.SetDead(false)
 	if a, err := s.Account(); err != nil || a.URI != old {
 		t.Errorf("in use is %+v, %v, want %s", a, err, old)
+	}
+}
+
+// The change waits until no CA can remember the names without the new records, within half of the time.
+func TestRotationSettles(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		memory, least, most time.Duration
+		lowered             bool
+	}{{2 * time.Second, 2 * time.Second, 4 * time.Second, false}, {time.Hour, 3 * time.Second, 5 * time.Second, true}} {
+		s := newScene(t, acmetest.Options{})
+		s.register()
+		s.publish("p.example.com")
+		s.issue("p.example.com")
+		told, _ := s.rotate()
+		s.create(told[0].Create)
+		s.Budget, s.Memory = 8*time.Second, tc.memory
+		start := time.Now()
+		told, err := s.rotate()
+		if took := time.Since(start); err != nil || !told[0].Done || took < tc.least || took > tc.most {
+			t.Errorf("%+v: after %v %+v, %v", tc, took, told, err)
+		}
+		if said := s.said.take(); tc.lowered != strings.Contains(said, "PROPAGATION_SETTLE") {
+			t.Errorf("%+v: said %s", tc, said)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ type sighting struct {
 // was expected and what is there, and the CA decides.
 func (i *Issuer) selfCheck(ctx context.Context, t terms, names []string, deadline time.Time) []sighting {
 	if i.Patience < 0 {
-		i.settle(ctx, deadline)
+		i.settle(ctx, i.Settle, "PROPAGATION_WAIT", deadline)
 		return nil
 	}
 	var found []sighting
@@ -70,14 +70,14 @@ func (i *Issuer) waitFor(ctx context.Context, deadline time.Time, missing func(c
 	looks, until := 0, time.Now().Add(i.Patience)
 	stands := await(looking, earlier(until, deadline), func(ctx context.Context) bool {
 		n := missing(ctx)
-		if looks++; n > 0 && looks == 1 && until.After(deadline) {
+		if looks++; n > 0 && looks == 1 && until.Sub(deadline) > time.Second {
 			i.Log.Warn(fmt.Sprintf("the wait for %s is lowered from %v (PROPAGATION_TIMEOUT) to %v: half of the order's %v (PERSIST_BUDGET) is the CA's",
 				records(n), i.Patience, max(0, time.Until(deadline)).Round(time.Second), i.Budget))
 		}
 		return n == 0
 	})
 	if stands && looks > 1 {
-		i.settle(ctx, deadline)
+		i.settle(ctx, i.Settle, "PROPAGATION_WAIT", deadline)
 	}
 }
 
@@ -88,12 +88,11 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// settle waits besides, for what has only just appeared.
-func (i *Issuer) settle(ctx context.Context, deadline time.Time) {
-	d := i.Settle
+// settle waits for d, which a setting asks for, as far as there is time before the deadline.
+func (i *Issuer) settle(ctx context.Context, d time.Duration, setting string, deadline time.Time) {
 	if left := max(0, time.Until(deadline)); d > left {
-		i.Log.Warn(fmt.Sprintf("the further wait of %v (PROPAGATION_WAIT) is lowered to %v: half of the order's %v (PERSIST_BUDGET) is the CA's",
-			d, left.Round(time.Second), i.Budget))
+		i.Log.Warn(fmt.Sprintf("the further wait of %v (%s) is lowered to %v: half of the order's %v (PERSIST_BUDGET) is the CA's",
+			d, setting, left.Round(time.Second), i.Budget))
 		d = left
 	}
 	sleep(ctx, d)
@@ -146,6 +145,18 @@ func (t terms) lacks(s sighting) string {
 		b.WriteString("\n" + t.sees(s))
 	}
 	return b.String()
+}
+
+// endBefore tells of the records that end before a certificate does, so that its renewal would find none.
+func (t terms) endBefore(found []sighting, notAfter time.Time) []string {
+	var texts []string
+	for _, s := range found {
+		if end := s.verdict.Until; s.verdict.OK && !end.IsZero() && end.Before(notAfter) {
+			texts = append(texts, fmt.Sprintf("the record for %s ends on %s (persistUntil, %s), before the certificate does: put one with a later end beside it, or renewals will be refused",
+				strings.Join(s.names, " and "), end.UTC().Format("2006-01-02 15:04 UTC"), t.experimental()))
+		}
+	}
+	return texts
 }
 
 // sees says what stands where a record is expected, and what is wrong with that.

@@ -137,5 +137,5 @@ var ApplyKeys = []string{"HAPROXY_*", "CERTBOT_CONFIG_DIR", "CERTHOOK_*"}
 // PersistKeys are the settings that persist-issue takes.
 var PersistKeys = []string{
 	"PERSIST_*", "ACME_PROFILE", "ACME_EAB_*", "ACME_EMAIL", "ACME_SERVER", "ACME_STAGING", "ISSUER_DOMAIN_NAME", "CERTBOT_CONFIG_DIR",
-	"DNS_RESOLVERS", "PROPAGATION", "PROPAGATION_TIMEOUT", "PROPAGATION_WAIT", "CERTHOOK_*",
+	"DNS_RESOLVERS", "PROPAGATION*", "CERTHOOK_*",
 }

@@ -54,6 +54,7 @@ func Issuer(s *config.Settings, log *slog.Logger) (*issuance.Issuer, error) {
 		Budget:    s.Persist.Budget,
 		Patience:  s.PropagationTimeout,
 		Settle:    s.PropagationWait,
+		Memory:    s.PropagationSettle,
 		UserAgent: "certhook/" + hookcli.Version(),
 		Log:       log,
 	}
