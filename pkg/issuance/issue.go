@@ -123,6 +123,9 @@ func (i *Issuer) bring(ctx context.Context, l *Lineage, force bool, start time.T
 			return o, nil
 		}
 	}
+	if err := i.checkDisk(l.Name); err != nil {
+		return o, err
+	}
 	if i.Profile != "" {
 		l.Profile = i.Profile
 	}

@@ -138,6 +138,7 @@ func (i *Issuer) install(l *Lineage, m material) error {
 	if err := i.saveLineage(l); err != nil {
 		return err
 	}
+	i.step("lineage noted")
 	archive, err := i.makeDir("archive", l.Name)
 	if err != nil {
 		return err
@@ -146,12 +147,30 @@ func (i *Issuer) install(l *Lineage, m material) error {
 	if err != nil {
 		return fault.Errorf(fault.Usage, "write the certificate of %q to %q: %w", l.Name, archive, err)
 	}
+	i.step("certificate written")
 	live, err := i.makeDir("live")
 	if err != nil {
 		return err
 	}
 	if err := relink(filepath.Join(live, l.Name), filepath.Join("..", "archive", l.Name, version)); err != nil {
 		return fault.Errorf(fault.Usage, "switch the lineage %q to its new certificate, which is in %q: %w", l.Name, filepath.Join(archive, version), err)
+	}
+	return nil
+}
+
+// checkDisk refuses to begin what could not be kept: the CA counts certificates, also those that are lost.
+func (i *Issuer) checkDisk(name string) error {
+	dir, err := i.makeDir("archive", name)
+	if err != nil {
+		return err
+	}
+	made, err := os.MkdirTemp(dir, unfinished)
+	if err == nil {
+		const room = 64 << 10 // octets: a certificate takes a tenth of it
+		err = errors.Join(writeSynced(filepath.Join(made, "room"), make([]byte, room)), os.RemoveAll(made))
+	}
+	if err != nil {
+		return fault.Errorf(fault.Usage, "a certificate could not be kept in %q, so that none is ordered: %w", dir, err)
 	}
 	return nil
 }
@@ -187,6 +206,7 @@ func (i *Issuer) archive(dir string, m material) (string, error) {
 	if err := syncDir(made); err != nil {
 		return "", err
 	}
+	i.step("files written")
 	if err := os.Rename(made, filepath.Join(dir, number)); err != nil {
 		return "", err
 	}

@@ -2,6 +2,7 @@ package issuance
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -53,6 +54,67 @@ func TestLineageIsSwitchedAtOnce(t *testing.T) {
 	names, err := certbot.LiveNames(s.Root)
 	if err != nil || len(names) != 1 {
 		t.Errorf("lineages %q, %v", names, err)
+	}
+}
+
+// Killed anywhere while a certificate is written, what is served stays whole, and the next run goes on.
+func TestInstallCutShort(t *testing.T) {
+	for _, step := range []string{"lineage noted", "files written", "certificate written"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, acmetest.Options{})
+			s.register()
+			s.publish("p.example.com")
+			whole := func() *x509.Certificate {
+				t.Helper()
+				m, err := certbot.ReadLive(t.Context(), s.Root, "p.example.com")
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := bundle.Parse(m.Chain, m.Key, time.Now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return b.Leaf()
+			}
+			kill := func() {
+				t.Helper()
+				if !s.cutShort(step, func() { _, _ = s.Issue(t.Context(), "p.example.com", []string{"p.example.com"}, true) }) {
+					t.Fatal("was not cut short")
+				}
+			}
+			kill() // the first one, of which there is nothing yet
+			if names, err := certbot.LiveNames(s.Root); err != nil || len(names) > 0 {
+				t.Errorf("lineages %q, %v", names, err)
+			}
+			s.issue("p.example.com")
+			before := whole()
+			kill()
+			if !whole().Equal(before) {
+				t.Error("the lineage has changed")
+			}
+			s.issue("p.example.com")
+			if whole().Equal(before) {
+				t.Error("the lineage has not changed")
+			}
+		})
+	}
+}
+
+// Where a certificate could not be kept, none is ordered.
+func TestNoRoom(t *testing.T) {
+	s := newScene(t, acmetest.Options{})
+	s.register()
+	s.publish("p.example.com")
+	dir, err := s.makeDir("archive")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "p.example.com"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Issue(t.Context(), "p.example.com", []string{"p.example.com"}, false); fault.KindOf(err) != fault.Usage || len(s.ca.Validations()) > 0 {
+		t.Errorf("error %v, %d validations", err, len(s.ca.Validations()))
 	}
 }
 

@@ -40,8 +40,12 @@ func (i *Issuer) selfCheck(ctx context.Context, t terms, names []string, deadlin
 		}
 		return n
 	}
-	forbidden := i.lookForbidden(ctx, t, names, deadline)
+	forbidden, cancel := i.lookForbidden(ctx, t, names, deadline)
+	defer cancel()
 	i.waitFor(ctx, deadline, missing)
+	if ctx.Err() != nil {
+		return found // nobody waits for advice any more
+	}
 	for _, s := range found {
 		if text := t.lacks(s); text != "" {
 			i.Log.Warn(text)
@@ -180,7 +184,7 @@ func (t terms) sees(s sighting) string {
 
 // lookForbidden looks meanwhile for CAA records that keep the CA from issuing. The function that it returns waits for
 // what was found.
-func (i *Issuer) lookForbidden(ctx context.Context, t terms, names []string, deadline time.Time) func() []string {
+func (i *Issuer) lookForbidden(ctx context.Context, t terms, names []string, deadline time.Time) (func() []string, context.CancelFunc) {
 	ctx, cancel := context.WithDeadline(resolver.Remember(ctx), deadline)
 	all := sites(names)
 	texts := make([]string, len(all))
@@ -190,9 +194,8 @@ func (i *Issuer) lookForbidden(ctx context.Context, t terms, names []string, dea
 	}
 	return func() []string {
 		wg.Wait()
-		cancel()
 		return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
-	}
+	}, cancel
 }
 
 // forbidden says which CAA record keeps the CA from issuing, by authoritative proof, "" if none does. The error says why

@@ -9,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -93,11 +94,19 @@ func (c *ca) directory(ctx context.Context) (acme.Directory, []byte, error) {
 	if err != nil {
 		return d, nil, err
 	}
-	raw := c.wire.last(c.server).body
+	raw := c.wire.last(normal(c.server)).body
 	if raw == nil {
 		return d, nil, errors.New("the directory is not sent as JSON")
 	}
 	return d, raw, nil
+}
+
+// normal writes a URL as a request for it does.
+func normal(text string) string {
+	if u, err := url.Parse(text); err == nil {
+		return u.String()
+	}
+	return text
 }
 
 // challenge is a challenge of our method, and what the CA offers besides where it offers none of it.

@@ -226,12 +226,30 @@ func TestPersistServed(t *testing.T) {
 	}
 }
 
+// A full disk is noticed before the CA is asked for a certificate, and what was there stays.
+func TestPersistFullDisk(t *testing.T) {
+	p := newPersisting(t, nil)
+	p.run(0, "register")
+	p.publish("p.example.com")
+	p.run(0, "issue", "-d", "p.example.com")
+	before, validations := p.checkPersisted("p.example.com", "p.example.com"), len(p.CA.Validations())
+	mend := p.FillDisk(filepath.Join(lab.StateDir, "archive"))
+	if r := p.run(10, "renew", "--force"); !strings.Contains(r.Stderr, "no space left") {
+		t.Errorf("it is not said why: %v", r)
+	}
+	mend()
+	if n := len(p.CA.Validations()); n > validations || !p.checkPersisted("p.example.com", "p.example.com").Equal(before) {
+		t.Errorf("%d validations, or another certificate", n-validations)
+	}
+	p.run(0, "renew", "--force")
+}
+
 // An account gives way to another while orders go on, and none of them fails. The program is killed at each of its
 // questions to the CA on the way, before it is answered, and started again.
 func TestPersistRotation(t *testing.T) {
 	p := newPersisting(t, nil)
 	names := []string{"p.example.com", "*.p.example.com"}
-	old := strings.TrimSpace(p.run(0, "register").Stdout)
+	old := strings.TrimSpace(p.killAtEveryRequest("register").Stdout)
 	p.publish(names...)
 	p.run(0, append([]string{"issue"}, dashD(names)...)...)
 	r := p.killAtEveryRequest("rotate", "--json")
