@@ -52,7 +52,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // The error, of kind Unknown, is an *[Error] for the first name on the way up that nobody tells of: a CA
 // stops there as well.
 func Lookup(ctx context.Context, c *authority.Client, panel resolver.Panel, domain string, known ...authority.Zone) (Set, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	ctx, cancel := resolver.Limit(ctx, lookupTimeout)
 	defer cancel()
 	l := &lookup{c: c, panel: panel, domain: domain, known: slices.Clip(known)}
 	return l.climb(ctx, domain)
@@ -158,7 +158,7 @@ func (l *lookup) zoneful(ctx context.Context, name string) ([]string, []answer) 
 // bare reports whether the panel's resolvers agree that a public suffix has no records. They are rare there and never
 // new, so that its servers need only be found where that is in doubt.
 func (l *lookup) bare(ctx context.Context, suffix string) bool {
-	ctx, cancel := context.WithTimeout(ctx, suffixTimeout)
+	ctx, cancel := resolver.Limit(ctx, suffixTimeout)
 	defer cancel()
 	none := 0
 	for _, s := range l.panel.Ask(ctx, suffix, dns.TypeCAA) {

@@ -19,7 +19,7 @@ func (l *lookup) fallback(ctx context.Context, name string, err error) answer {
 	if l.panel.Size() == 0 {
 		return answer{err: err, refused: refused(err)}
 	}
-	asking, cancel := context.WithTimeout(ctx, panelTimeout)
+	asking, cancel := resolver.Limit(ctx, panelTimeout)
 	defer cancel()
 	a := together(name, l.panel.Ask(asking, name, dns.TypeCAA))
 	if a.err != nil {

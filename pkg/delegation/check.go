@@ -33,7 +33,7 @@ const (
 // then no authoritative server answers, panel is asked for the CNAME at the challenge and on from there;
 // without delegation it is never asked.
 func Check(ctx context.Context, c *authority.Client, panel resolver.Panel, t Target) Verdict {
-	ctx, cancel := context.WithTimeout(resolver.Remember(ctx), checkTimeout)
+	ctx, cancel := resolver.Limit(resolver.Remember(ctx), checkTimeout)
 	defer cancel()
 	k := &check{c: c, panel: panel, t: t}
 	var wg sync.WaitGroup

@@ -66,6 +66,26 @@ func TestEachQuestionOnce(t *testing.T) {
 	}
 }
 
+// So many names that each waits in line for longer than a look-up may take are all looked at.
+func TestManyNamesAndSlowServers(t *testing.T) {
+	t.Parallel()
+	s, plans := many(t, 300)
+	s.DNS.Timeout = 5 * time.Second // this machine may be busy with other tests
+	for _, server := range append(s.production, s.alias) {
+		server.SetDelay(700 * time.Millisecond)
+	}
+	for _, r := range s.resolvers {
+		r.SetDelay(700 * time.Millisecond)
+	}
+	for _, r := range s.Check(t.Context(), plans) {
+		for _, f := range r.Findings {
+			if !f.Fine() {
+				t.Fatalf("%s: %+v", r.Name, f)
+			}
+		}
+	}
+}
+
 func BenchmarkCheck200(b *testing.B) {
 	s, plans := many(b, 200)
 	var all, again, before int

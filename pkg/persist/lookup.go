@@ -38,7 +38,7 @@ func Lookup(ctx context.Context, c *authority.Client, panel resolver.Panel, doma
 	if len(seen.Owner) > dnsname.MaxName {
 		return seen, fault.Errorf(fault.Usage, "the name of the record %q has %d octets, at most %d are allowed", seen.Owner, len(seen.Owner), dnsname.MaxName)
 	}
-	asking, cancel := context.WithTimeout(ctx, lookupTimeout)
+	asking, cancel := resolver.Limit(ctx, lookupTimeout)
 	defer cancel()
 	l := &lookup{c: c}
 	// The record's name may not exist, the domain's registered one does.
@@ -157,7 +157,7 @@ func at(m *dns.Msg, name string) (target string, rrs []dns.RR) {
 
 // hear asks the panel, since cause keeps us from asking authoritative servers.
 func (s *Seen) hear(ctx context.Context, panel resolver.Panel, cause error) error {
-	ctx, cancel := context.WithTimeout(ctx, panelTimeout)
+	ctx, cancel := resolver.Limit(ctx, panelTimeout)
 	defer cancel()
 	failed := []error{cause}
 	answers, encrypted := 0, 0
@@ -196,7 +196,7 @@ func Heard(ctx context.Context, panel resolver.Panel, s Seen) resolver.Echo {
 	if s.Resolvers || slices.ContainsFunc(s.Views, func(v View) bool { return v.Err != nil || len(v.TXT) == 0 }) {
 		return resolver.Echo{}
 	}
-	ctx, cancel := context.WithTimeout(ctx, panelTimeout)
+	ctx, cancel := resolver.Limit(ctx, panelTimeout)
 	defer cancel()
 	return resolver.Compare(panel.Ask(ctx, s.Owner, dns.TypeTXT), func(m *dns.Msg) string {
 		v := s.heard(m, "")

@@ -34,8 +34,9 @@ type question struct {
 	rd, cd, do    bool
 }
 
-// call is a question that was asked, and its answer as soon as done is closed.
+// call is a question that waits for its turn until that is closed, and its answer as soon as done is.
 type call struct {
+	turn chan struct{}
 	done chan struct{}
 	msg  *dns.Msg
 	err  error
@@ -75,7 +76,7 @@ func (mem *memory) exchange(ctx context.Context, limit time.Duration, e Endpoint
 	mem.mu.Lock()
 	c, asked := mem.calls[key]
 	if !asked {
-		c = &call{done: make(chan struct{})}
+		c = &call{turn: make(chan struct{}), done: make(chan struct{})}
 		mem.calls[key] = c
 		s := mem.servers[e]
 		if s == nil {
@@ -85,10 +86,11 @@ func (mem *memory) exchange(ctx context.Context, limit time.Duration, e Endpoint
 		question := m.Copy()
 		go func() {
 			defer close(c.done)
-			c.msg, c.err = s.ask(mem.ctx, limit, e, question)
+			c.msg, c.err = s.ask(mem.ctx, limit, e, question, c.turn)
 		}()
 	}
 	mem.mu.Unlock()
+	c.await(ctx)
 	select {
 	case <-c.done:
 	case <-ctx.Done():
@@ -102,14 +104,33 @@ func (mem *memory) exchange(ctx context.Context, limit time.Duration, e Endpoint
 	return r, nil
 }
 
-// ask waits for its turn and asks.
-func (s *server) ask(ctx context.Context, limit time.Duration, e Endpoint, m *dns.Msg) (*dns.Msg, error) {
+// await waits until it is the question's turn, and stops the clock of [Limit] so long.
+func (c *call) await(ctx context.Context) {
+	select {
+	case <-c.turn:
+		return
+	default:
+	}
+	clock, _ := ctx.Value(clockKey{}).(*clock)
+	clock.hold()
+	defer clock.release()
+	select {
+	case <-c.turn:
+	case <-ctx.Done():
+	}
+}
+
+// ask waits for its turn, closes turn and asks.
+func (s *server) ask(ctx context.Context, limit time.Duration, e Endpoint, m *dns.Msg, turn chan<- struct{}) (*dns.Msg, error) {
+	ended := sync.OnceFunc(func() { close(turn) })
+	defer ended()
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()
 	case <-ctx.Done():
 		return nil, failure(e, m, cause(ctx, ctx.Err()))
 	}
+	ended()
 	if s.dead() {
 		return nil, failure(e, m, ErrTimeout)
 	}
