@@ -16,7 +16,7 @@ func TestManPage(t *testing.T) {
 : link to the folder with the certificate in use: cert.pem, chain.pem, fullchain.pem and privkey.pem (0600), switched at one instant
 
 **/var/lib/certhook/archive/LINEAGE**, **/var/lib/certhook/renewal/LINEAGE.json**
-: every certificate so far; what a renewal has to know
+: every certificate so far; what a renewal has to know, and beside it, until it is there, the order of a certificate with its key
 
 **/etc/letsencrypt**
 : certbot's accounts, one of which may be used; no lineage there may have the name of one here

@@ -129,8 +129,12 @@ func (i *Issuer) bring(ctx context.Context, l *Lineage, force bool, start time.T
 	if i.Profile != "" {
 		l.Profile = i.Profile
 	}
-	m, t, found, err := i.order(ctx, a, l.Names, l.Profile, start)
-	if err != nil {
+	var t terms
+	var found []sighting
+	m, p, resumed := i.resume(ctx, a, l)
+	if resumed {
+		t.Draft = p.Draft
+	} else if m, t, found, err = i.order(ctx, a, l, start); err != nil {
 		return o, err
 	}
 	leaf := m.chain[0]
@@ -138,6 +142,7 @@ func (i *Issuer) bring(ctx context.Context, l *Lineage, force bool, start time.T
 	if err := i.install(l, m); err != nil {
 		return o, err
 	}
+	i.done(l.Name)
 	o.Issued, o.Serial, o.NotAfter, o.Method = true, serial(leaf), leaf.NotAfter, t.experimental()
 	i.Log.Info("issued", "lineage", l.Name, "names", strings.Join(l.Names, " "), "serial", o.Serial, "account", a.URI, "method", o.Method)
 	for _, text := range t.endBefore(found, leaf.NotAfter) {

@@ -2,8 +2,6 @@ package issuance
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
@@ -26,25 +24,32 @@ type material struct {
 	key   []byte // PEM
 }
 
-// order gets a certificate for names. start is when its time began. found is what the self-check has seen.
-func (i *Issuer) order(ctx context.Context, a Account, names []string, profile string, start time.Time) (m material, t terms, found []sighting, err error) {
+// order gets a certificate for the lineage. start is when its time began. found is what the self-check has seen.
+func (i *Issuer) order(ctx context.Context, a Account, l *Lineage, start time.Time) (m material, t terms, found []sighting, err error) {
 	c := i.dial(a)
 	if t, err = i.terms(ctx, c, a); err != nil {
 		return m, t, nil, err
 	}
-	found = i.selfCheck(ctx, t, names, start.Add(i.Budget/2))
+	found = i.selfCheck(ctx, t, l.Names, start.Add(i.Budget/2))
 	var options []acme.OrderOption
-	if profile != "" {
-		options = append(options, acme.WithOrderIssuanceProfile(acme.ProfileName(profile)))
+	if l.Profile != "" {
+		options = append(options, acme.WithOrderIssuanceProfile(acme.ProfileName(l.Profile)))
 	}
-	o, err := c.client.AuthorizeOrder(ctx, acme.DomainIDs(names...), options...)
+	o, err := c.client.AuthorizeOrder(ctx, acme.DomainIDs(l.Names...), options...)
 	if err != nil {
-		return m, t, found, c.failed(ctx, err, "the order for %s", strings.Join(names, ", "))
+		return m, t, found, c.failed(ctx, err, "the order for %s", strings.Join(l.Names, ", "))
 	}
 	if err = i.authorize(ctx, c, &t, o, found); err != nil {
 		return m, t, found, err
 	}
-	m, err = c.finalize(ctx, o, names)
+	if err = c.awaitReady(ctx, o, l.Names); err != nil {
+		return m, t, found, err
+	}
+	p, err := i.begin(l, o, a, t)
+	if err != nil {
+		return m, t, found, err
+	}
+	m, err = c.finalize(ctx, o, p)
 	return m, t, found, err
 }
 
@@ -179,8 +184,8 @@ func name(a *acme.Authorization) string {
 	return clean(a.Identifier.Value)
 }
 
-// finalize gets the certificate of an order with a key of its own, and checks that it is what was asked for.
-func (c *ca) finalize(ctx context.Context, o *acme.Order, names []string) (material, error) {
+// awaitReady returns when the certificate of an order can be asked for.
+func (c *ca) awaitReady(ctx context.Context, o *acme.Order, names []string) error {
 	what := "the order for " + strings.Join(names, ", ")
 	var now *acme.Order
 	var err error
@@ -190,38 +195,30 @@ func (c *ca) finalize(ctx context.Context, o *acme.Order, names []string) (mater
 	})
 	switch {
 	case err != nil:
-		return material{}, c.failed(ctx, err, "%s", what)
+		return c.failed(ctx, err, "%s", what)
 	case !ready:
-		return material{}, fault.Errorf(fault.Other, "%s is not ready in time", what)
+		return fault.Errorf(fault.Other, "%s is not ready in time", what)
 	case now.Status != acme.StatusReady:
-		return material{}, c.failed(ctx, &acme.OrderError{OrderURL: o.URI, Status: now.Status, Problem: now.Error}, "%s", what)
+		return c.failed(ctx, &acme.OrderError{OrderURL: o.URI, Status: now.Status, Problem: now.Error}, "%s", what)
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	return nil
+}
+
+// finalize gets the certificate of an order that is ready.
+func (c *ca) finalize(ctx context.Context, o *acme.Order, p *pending) (material, error) {
+	key, err := p.Key.parse()
 	if err != nil {
 		return material{}, err
 	}
-	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{DNSNames: names}, key)
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{DNSNames: p.Names}, key)
 	if err != nil {
 		return material{}, err
 	}
 	der, _, err := c.client.CreateCertFromOrder(ctx, o, csr, true)
 	if err != nil {
-		return material{}, c.failed(ctx, err, "the certificate for %s", strings.Join(names, ", "))
+		return material{}, c.failed(ctx, err, "the certificate for %s", strings.Join(p.Names, ", "))
 	}
-	m := material{}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return material{}, err
-	}
-	m.key = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
-	for _, raw := range der {
-		cert, err := x509.ParseCertificate(raw)
-		if err != nil {
-			return material{}, fault.Errorf(fault.Other, "the CA sends a certificate that cannot be read: %w", err)
-		}
-		m.chain = append(m.chain, cert)
-	}
-	return m, m.check(names)
+	return p.material(der)
 }
 
 // check refuses a certificate that no server could use, or that is for other names.
