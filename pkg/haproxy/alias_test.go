@@ -20,6 +20,8 @@ func TestAliases(t *testing.T) {
 		count int
 	}{
 		"another spelling and a link": {certs: "crt {certs}/ crt {certs}//a.test.pem crt {dir}/link.pem", want: Hot, count: 3},
+		"a link with a space":         {certs: "crt {certs}/ crt '{dir}/a link.pem'", want: Reload, count: 2},
+		"a link with quotes":          {certs: `crt {certs}/ crt '{dir}/"link".pem'`, want: Hot, count: 2},
 		"a link that is called .crt":  {certs: "crt {certs}/ crt {dir}/link.crt", want: Reload, count: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -27,7 +29,7 @@ func TestAliases(t *testing.T) {
 			s := newScene(t, haproxytest.Options{Certs: tt.certs})
 			s.renew("a.test", haproxytest.Wish{})
 			file := filepath.Join(s.CertDir, "a.test.pem")
-			for _, link := range []string{"link.pem", "link.crt"} {
+			for _, link := range []string{"link.pem", "link.crt", "a link.pem", `"link".pem`} {
 				if err := os.Symlink(file, filepath.Join(s.Dir, link)); err != nil {
 					t.Fatal(err)
 				}
@@ -36,6 +38,14 @@ func TestAliases(t *testing.T) {
 				t.Fatal("HAProxy is down")
 			}
 			s.Start()
+			if _, err := s.apply(); err != nil {
+				t.Fatal(err)
+			}
+			other := s.renew("b.test", haproxytest.Wish{})
+			if states, err := s.apply(); err != nil {
+				t.Errorf("another lineage: %s, %v", brief(states), err)
+			}
+			s.serves(other)
 			fresh := s.renew("a.test", haproxytest.Wish{})
 			states, err := s.apply()
 			if err != nil || states[0].Action != tt.want || len(states[0].Memory) != tt.count {
@@ -43,7 +53,7 @@ func TestAliases(t *testing.T) {
 			}
 			s.serves(fresh)
 			for _, h := range states[0].Memory {
-				if got := s.Command("show ssl cert " + h.Name); !strings.Contains(got, haproxytest.SHA1(fresh.Leaf)) {
+				if got := s.Command("show ssl cert " + strings.ReplaceAll(h.Name, " ", `\ `)); !strings.Contains(got, haproxytest.SHA1(fresh.Leaf)) {
 					t.Errorf("%s is stale: %s", h.Name, got)
 				}
 			}

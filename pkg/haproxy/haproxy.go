@@ -80,6 +80,7 @@ type State struct {
 	Err         error     `json:"-"`
 	Problem     string    `json:"problem,omitempty"`
 
+	staged  *staged   // the new file beside the one that it is to replace
 	desired *desired  // nil where the lineage is unusable
 	asked   bool      // HAProxy has been asked for what it has in memory
 	younger time.Time // notBefore of what is on disk or in memory, where that is younger than ours

@@ -31,7 +31,7 @@ func (a *Applier) canHot(i *instance, s *State) bool {
 	}
 	for _, h := range s.Memory {
 		// HAProxy keeps a .crt and its .key apart, and takes a command for neither.
-		if strings.HasSuffix(h.Name, ".crt") || admin.Size(h.Name, s.desired.pem) >= a.maxPayload() {
+		if !admin.Plain(h.Name) || strings.HasSuffix(h.Name, ".crt") || admin.Size(h.Name, s.desired.pem) >= a.maxPayload() {
 			return false
 		}
 	}

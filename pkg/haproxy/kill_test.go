@@ -113,6 +113,57 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// A run is killed before each of its steps while one lineage has what HAProxy does not take, by itself or for what lies
+// beside it: that never stands in the folder, and the others' certificates arrive.
+func TestKilledWithRefused(t *testing.T) {
+	t.Parallel()
+	for name, refused := range map[string]func(*scene){
+		"a short key": func(s *scene) { s.renew("m.test", haproxytest.Wish{RSA: 1024}) },
+		"another issuer's": func(s *scene) {
+			s.put("m.test.pem", s.ca.Issue(haproxytest.Wish{Age: 2 * time.Hour}, "m.test"))
+			s.put("m.test.pem.ocsp", haproxytest.Pair{Cert: []byte("an OCSP response")}) // or it does not look for the issuer
+			s.put("m.test.pem.issuer", haproxytest.Pair{Cert: s.ca.Issue(haproxytest.Wish{}, "m.test").Issuer})
+			s.lineages.Renew("m.test", haproxytest.NewAuthority(s.t).Issue(haproxytest.Wish{}, "m.test"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, haproxytest.Options{Global: "ssl-default-bind-options 'ssl-min-ver' TLSv1.2"})
+			refused(s)
+			s.Start()
+			for step := 1; ; step++ {
+				fresh := []haproxytest.Pair{s.renew(fmt.Sprintf("a%d.test", step), haproxytest.Wish{}), s.renew(fmt.Sprintf("z%d.test", step), haproxytest.Wish{})}
+				dead, output := s.inProcess(step)
+				if err := s.Check(); err != nil {
+					t.Fatalf("killed before step %d: %v", step, err)
+				}
+				states, err := s.apply()
+				kind(t, err, fault.Refused)
+				for _, st := range states {
+					if (st.Err != nil) != (st.Name == "m.test") {
+						t.Errorf("after step %d: %s", step, brief(states))
+					}
+				}
+				if err := s.Check(); err != nil {
+					t.Fatalf("after step %d: %v", step, err)
+				}
+				for _, p := range fresh {
+					s.serves(p)
+				}
+				if left, _ := filepath.Glob(filepath.Join(s.CertDir, ".*")); len(left) > 0 {
+					t.Errorf("after step %d: left over are %q", step, left)
+				}
+				if !dead {
+					if step < 10 {
+						t.Errorf("only %d steps: %s", step, output)
+					}
+					break
+				}
+			}
+		})
+	}
+}
+
 // Between commit and rename a reload brings the older file back; the next run sees that.
 func TestReloadAfterCommit(t *testing.T) {
 	t.Parallel()

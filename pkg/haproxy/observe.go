@@ -64,7 +64,7 @@ func (s *State) observeMemory(i *instance) {
 		h := Held{Name: name, State: Other, Used: c.Status == "Used", Serial: c.Serial}
 		switch {
 		case !asked, c.SHA1 == "" && c.Serial == s.Serial:
-			h.State = Unseen // too large to ask about, or of a kind (Ed25519) that HAProxy 2.6 describes in part only
+			h.State = Unseen // not asked about, or of a kind (Ed25519) that HAProxy 2.6 describes in part only
 		case c.SHA1 == s.Fingerprint:
 			h.State = Same
 		default:
@@ -85,7 +85,7 @@ func (s *State) held() bool {
 	return len(s.Memory) > 0
 }
 
-// unseen reports whether a store is too large to be asked about.
+// unseen reports whether it is unknown what a store holds.
 func (s *State) unseen() bool {
 	return slices.ContainsFunc(s.Memory, func(h Held) bool { return h.State == Unseen })
 }

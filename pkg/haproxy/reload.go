@@ -25,12 +25,15 @@ func (a *Applier) reload(ctx context.Context, i *instance, states []*State) {
 			return
 		}
 	}
-	var installed []*State
+	var installed, fresh []*State
 	for _, s := range states {
 		if s.Disk == Same {
 			installed = append(installed, s)
-			continue
+		} else if s.Err = a.prepare(s); s.Err == nil {
+			fresh = append(fresh, s)
 		}
+	}
+	for _, s := range a.approve(ctx, i, fresh) {
 		if s.Err = a.replace(s); s.Err == nil {
 			installed = append(installed, s)
 			a.stale(i, s)
@@ -43,7 +46,15 @@ func (a *Applier) reload(ctx context.Context, i *instance, states []*State) {
 			fail(err)
 			return
 		}
+		if fault.KindOf(err) == fault.Pending {
+			fail(err)
+			return
+		}
 		if broken := a.check(ctx, i); broken != nil {
+			if fault.KindOf(broken) == fault.Pending {
+				fail(broken)
+				return
+			}
 			fail(fault.Errorf(fault.Usage, "HAProxy's configuration is broken, and its certificates are as they were: %w", broken).
 				WithHint("haproxy -c -f %s says the same", strings.Join(i.files, " -f ")))
 			return
@@ -89,23 +100,26 @@ func (a *Applier) check(ctx context.Context, i *instance) error {
 	return err
 }
 
-// replace puts a lineage's PEM in its place, and keeps what stood there until it is known to be good.
-func (a *Applier) replace(s *State) error {
+// prepare writes a lineage's PEM beside its place.
+func (a *Applier) prepare(s *State) error {
 	a.step("stage " + s.Name)
-	file, err := a.stage(s.File, s.desired.pem)
-	if err != nil {
-		return err
-	}
+	var err error
+	s.staged, err = a.stage(s.File, s.desired.pem)
+	return err
+}
+
+// replace puts what is prepared in its place, and keeps what stood there until it is known to be good.
+func (a *Applier) replace(s *State) error {
 	if err := a.keep(s.File); err != nil {
-		file.drop()
+		s.staged.drop()
 		return err
 	}
 	a.step("install " + s.Name)
-	return file.install()
+	return s.staged.install()
 }
 
-// sort finds out which of several files HAProxy's check refuses, puts the others in place one by one, and returns
-// those. Before, all of them have been taken back.
+// sort finds out which of several files the check of the whole configuration refuses, puts the others in place one by
+// one, and returns those. Before, all of them have been taken back.
 func (a *Applier) sort(ctx context.Context, i *instance, states []*State, refused error) []*State {
 	var good []*State
 	for _, s := range states {
@@ -115,6 +129,9 @@ func (a *Applier) sort(ctx context.Context, i *instance, states []*State, refuse
 		}
 		if len(states) > 1 {
 			refused = nil
+			if s.Err = a.prepare(s); s.Err != nil {
+				continue
+			}
 			if s.Err = a.replace(s); s.Err != nil {
 				continue
 			}
@@ -127,11 +144,7 @@ func (a *Applier) sort(ctx context.Context, i *instance, states []*State, refuse
 				continue
 			}
 		}
-		err := fault.Errorf(fault.Refused, "HAProxy does not take the certificate of %q, and its file is as it was: %w", s.Name, refused)
-		if beside := i.companions(s.File); len(beside) > 0 {
-			err = err.WithHint("it is loaded together with %s; remove what belongs to another certificate", strings.Join(beside, ", "))
-		}
-		s.Err = err
+		s.Err = i.refusal(s, refused)
 	}
 	return good
 }

@@ -90,11 +90,14 @@ func (a *Applier) forget() { _ = os.RemoveAll(a.keptDir()) }
 
 // recover makes up for a run that was killed between the replacement of files and HAProxy's word on them.
 func (a *Applier) recover(ctx context.Context, i *instance) error {
+	_ = os.RemoveAll(a.trialDir())
 	kept, err := os.ReadDir(a.keptDir())
 	if err != nil || len(kept) == 0 {
 		return nil
 	}
-	if err := a.check(ctx, i); err != nil {
+	if err := a.check(ctx, i); fault.KindOf(err) == fault.Pending {
+		return err // what is kept may be needed yet
+	} else if err != nil {
 		a.Log.Warn("an earlier run was cut off, and HAProxy does not take what it has left; putting back what was there before", "error", err)
 		if err := a.restore(); err != nil {
 			return err

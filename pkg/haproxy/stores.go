@@ -3,6 +3,7 @@ package haproxy
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,7 +77,8 @@ func description(leaf *x509.Certificate) int {
 	return n
 }
 
-// learn asks for what the stores of some lineages hold. What is too large to ask for stays unknown; the wire tells.
+// learn asks for what the stores of some lineages hold. What is too large to ask for, or has a name that cannot be told
+// to HAProxy, stays unknown; the wire tells.
 func (i *instance) learn(ctx context.Context, states []*State) error {
 	i.certs = map[string]admin.Certificate{}
 	if i.admin == nil || !i.up {
@@ -90,13 +92,27 @@ func (i *instance) learn(ctx context.Context, states []*State) error {
 			b, err := bundle.Read(raw)
 			large = large || err == nil && description(b.Leaf()) > maxDescription
 		}
-		if !large {
-			names = append(names, i.storesOf(s.File)...)
+		for _, name := range i.storesOf(s.File) {
+			if !large && admin.Plain(name) {
+				names = append(names, name)
+			}
 		}
 	}
-	var err error
-	i.certs, err = i.admin.ShowAll(ctx, names)
-	return pending(err)
+	certs, err := i.admin.ShowAll(ctx, names)
+	if !errors.Is(err, admin.ErrUnknownName) {
+		i.certs = certs
+		return pending(err)
+	}
+	// One of them has gone meanwhile, which is no trouble of the others'.
+	for _, name := range names {
+		c, err := i.admin.Show(ctx, name)
+		if err == nil {
+			i.certs[name] = c
+		} else if !errors.Is(err, admin.ErrUnknownName) {
+			return pending(err)
+		}
+	}
+	return nil
 }
 
 // culprit names the store that HAProxy serves in place of ours: another certificate for the same name, in a file that

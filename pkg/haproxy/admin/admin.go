@@ -85,10 +85,14 @@ func (c *Client) timeout() time.Duration {
 	return c.Timeout
 }
 
-// plain refuses a name that HAProxy would take apart.
-func plain(name string) error {
+// Plain reports whether a name can be told to HAProxy. Others it would take apart, and their commands are refused here.
+func Plain(name string) bool {
 	bad := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune(`;<\`, r) }
-	if name == "" || strings.ContainsFunc(name, bad) {
+	return name != "" && !strings.ContainsFunc(name, bad)
+}
+
+func plain(name string) error {
+	if !Plain(name) {
 		return fault.Errorf(fault.Lineage, "the file name %q cannot be told to HAProxy", name).
 			WithHint("white space, control characters, \";\", \"<\" and \"\\\" mean something to HAProxy: rename the file")
 	}

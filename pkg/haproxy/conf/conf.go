@@ -21,6 +21,9 @@ type Config struct {
 	MasterWorker bool // by the configuration; -W says it on the command line
 	// Extra are the kinds of files that HAProxy looks for beside a certificate (ssl-load-extra-files).
 	Extra []string
+	// TLS are the lines of global sections that bear on which certificates HAProxy takes, to be put into another
+	// configuration: without variables, and quoted.
+	TLS []string
 	// Unset are the environment variables that it refers to and that are not set, but those that HAProxy sets itself.
 	Unset []string
 }

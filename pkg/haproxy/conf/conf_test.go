@@ -277,3 +277,17 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// What bears on certificates can be put into another configuration and means the same there.
+func TestLinesAboutTLS(t *testing.T) {
+	text := "global\n\tssl-default-bind-ciphers \"${X}LL:@SECLEVEL=0\" # low\n\tssl-default-server-options no-sslv3\n\tmaxconn 5\n" +
+		"\tssl-load-extra-files\tbundle\n\tissuers-chain-path it\\'s\\ here\nfrontend f\n\tssl-x\n"
+	c := read(t, text)
+	want := []string{"'ssl-default-bind-ciphers' 'yLL:@SECLEVEL=0'", "'ssl-load-extra-files' 'bundle'", `'issuers-chain-path' 'it'\''s here'`}
+	if !slices.Equal(c.TLS, want) {
+		t.Errorf("%q", c.TLS)
+	}
+	if again := read(t, "global\n"+strings.Join(c.TLS, "\n")+"\n"); !slices.Equal(again.TLS, want) || !slices.Equal(again.Extra, []string{"bundle"}) {
+		t.Errorf("%q", again.TLS)
+	}
+}

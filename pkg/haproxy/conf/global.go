@@ -27,6 +27,9 @@ func (p *parser) global(line words) {
 			*field = line.at(1)
 		}
 	}
+	if aboutTLS(line.at(0)) {
+		p.c.TLS = append(p.c.TLS, line.quoted())
+	}
 	switch keyword := line.at(0); keyword {
 	case "user":
 		first(&p.c.User)
@@ -56,6 +59,12 @@ func (p *parser) global(line words) {
 	case "setenv", "presetenv", "unsetenv", "resetenv":
 		p.setenv(keyword, line.from(1))
 	}
+}
+
+// aboutTLS reports whether a keyword has to do with the certificates that HAProxy itself shows.
+func aboutTLS(keyword string) bool {
+	of := func(prefix string) bool { return strings.HasPrefix(keyword, prefix) }
+	return (of("ssl-") || of("tune.ssl.") || keyword == "issuers-chain-path") && !of("ssl-server-") && !of("ssl-default-server-")
 }
 
 func (p *parser) statsSocket(addresses string, line words) {

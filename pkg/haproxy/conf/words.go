@@ -32,6 +32,15 @@ func (w words) after(keyword string) string {
 	return ""
 }
 
+// quoted is the line as it may stand in a configuration.
+func (w words) quoted() string {
+	list := make([]string, 0, len(w))
+	for _, word := range w.from(0) {
+		list = append(list, "'"+strings.ReplaceAll(word, "'", `'\''`)+"'")
+	}
+	return strings.Join(list, " ")
+}
+
 // blanks are what C's isspace takes for white space.
 const blanks = " \t\n\v\f\r"
 
